@@ -1,0 +1,36 @@
+// halfbyte: parses the command line, runs one subcommand, turns its Status into an exit code (0 fine, 1 failed, 2 wrong usage).
+#include <cstdio>
+
+#include "base/log.h"
+#include "commands.h"
+
+int main(int argc, char** argv) {
+  using namespace halfbyte;
+  CLI::App program("MoE language models with 4-bit experts, from an unmodified Hugging Face folder", "halfbyte");
+  program.require_subcommand(1);
+  program.set_version_flag("--version", "halfbyte " HALFBYTE_VERSION);
+  program.fallthrough();  // the common flags may stand after the subcommand
+
+  app::Context context;
+  std::string log_level = "info";
+  program.add_flag("--json", context.json, "machine-readable result on stdout");
+  program.add_flag("-q,--quiet", context.quiet, "no report and no progress, only warnings and errors");
+  program.add_option("--log-level", log_level, "debug, info, warning, error or off")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}))->capture_default_str();
+#define HB_COMMAND(name) app::Register##name(program, context);
+#include "commands.def"
+#undef HB_COMMAND
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return program.exit(e) == 0 ? 0 : 2;
+  }
+  base::SetLogLevel(context.quiet ? base::LogLevel::kWarning : *base::ParseLogLevel(log_level));
+  if (!context.command) return 2;
+  if (base::Status status = context.command(); !status) {
+    std::fprintf(stderr, "halfbyte: %s\n", status.error().ToString().c_str());
+    return status.error().code() == base::ErrorCode::kInvalidArgument && status.error().message().starts_with("usage:") ? 2 : 1;
+  }
+  return 0;
+}
