@@ -1,0 +1,81 @@
+#include "platform/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <sched.h>
+#include <string>
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+namespace halfbyte::platform {
+namespace {
+
+// CPUs that a cgroup's quota is worth, 0 where there is none. v2: "max 100000" or "200000 100000"; v1: two files, -1 for none.
+int QuotaThreads() {
+  if (std::ifstream in("/sys/fs/cgroup/cpu.max"); in) {
+    std::string quota; double period = 0;
+    if (in >> quota >> period && quota != "max" && period > 0) return std::max(1, static_cast<int>(std::stod(quota) / period + 0.999));
+    return 0;
+  }
+  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double quota = 0, period = 0;
+  if (q >> quota && p >> period && quota > 0 && period > 0) return std::max(1, static_cast<int>(quota / period + 0.999));
+  return 0;
+}
+
+struct Pool {
+  std::unique_ptr<tbb::global_control> limit;
+  std::unique_ptr<tbb::task_arena> arena;
+  int threads = 0;
+};
+std::mutex g_mutex;
+std::atomic<Pool*> g_pool{nullptr};
+
+Pool& MakePool(int threads) {
+  // The old pool is kept for the process's life: a ParallelFor of another thread may still be inside it.
+  auto* pool = new Pool;
+  pool->limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
+  pool->arena = std::make_unique<tbb::task_arena>(threads);
+  pool->threads = threads;
+  g_pool = pool;
+  return *pool;
+}
+
+Pool& GetPool() {
+  if (Pool* p = g_pool) return *p;
+  std::lock_guard lock(g_mutex);
+  if (Pool* p = g_pool) return *p;
+  return MakePool(AllowedThreads());
+}
+
+}  // namespace
+
+int AllowedThreads() {
+  cpu_set_t set;
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (int quota = QuotaThreads()) n = std::min(n, quota);
+  return std::max(n, 1);
+}
+
+void SetThreads(int threads) {
+  std::lock_guard lock(g_mutex);
+  MakePool(std::max(threads, 1));
+}
+
+int Threads() { return GetPool().threads; }
+
+void internal::ParallelForImpl(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
+  Pool& pool = GetPool();
+  if (pool.threads == 1) { body(context, 0, n); return; }
+  pool.arena->execute([&] {
+    tbb::parallel_for(tbb::blocked_range<int64_t>(0, n, std::max<int64_t>(grain, 1)),
+                      [&](const tbb::blocked_range<int64_t>& r) { body(context, r.begin(), r.end()); }, tbb::simple_partitioner());
+  });
+}
+
+}  // namespace halfbyte::platform
