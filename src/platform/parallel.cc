@@ -39,6 +39,8 @@ std::atomic<Pool*> g_pool{nullptr};
 Pool& MakePool(int threads) {
   // The old pool is kept for the process's life: a ParallelFor of another thread may still be inside it.
   auto* pool = new Pool;
+  // Of several global_controls oneTBB obeys the smallest, so the old limit has to go before the new one comes.
+  if (Pool* old = g_pool) old->limit.reset();
   pool->limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
   pool->arena = std::make_unique<tbb::task_arena>(threads);
   pool->threads = threads;
