@@ -24,6 +24,7 @@ struct SequenceRows {
   int64_t rows = 0;
   int64_t first_position = 0;
   const int32_t* blocks = nullptr;  // block numbers, enough for first_position + rows tokens
+  int32_t slot = -1;                // the sequence's slot in layers with a fixed-size state; -1 where the model has none
 };
 
 // The rows of one step. Prompt sequences come first.
