@@ -266,6 +266,8 @@ Result<std::string> Json::GetStringOr(std::string_view key, std::string_view oth
 }
 
 Result<Json> Json::Parse(std::string_view text, ParseOptions options) {
+  // nlohmann's parser takes a zero byte for the end of its input; JSON has none, not even inside strings.
+  if (size_t zero = text.find('\0'); zero != text.npos) return Fail(ErrorCode::kBadFile, "not valid JSON: zero byte at ", zero);
   Builder builder(options);
   std::string quoted;
   if (options.allow_nonfinite) { quoted = QuoteNonfinite(text); text = quoted; }

@@ -35,6 +35,7 @@ TEST(Json, LimitsDepth) {
 
 TEST(Json, RefusesWhatIsNotJson) {
   for (const char* text : {"", "{", "{:", "[1,]", "{\"a\":1} x", "\"\xff\xfe\"", "nul", "01", "Infinity"}) EXPECT_FALSE(Json::Parse(text)) << text;
+  EXPECT_FALSE(Json::Parse(std::string_view("{}\0", 3)));
 }
 
 TEST(Json, ReadsBareInfinityWhereAsked) {
