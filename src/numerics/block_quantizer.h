@@ -129,7 +129,8 @@ constexpr Nvfp4Block QuantizeBlockModeloptStatic(BlockInput x, float tensor_amax
 }
 
 // Squared error of |x| under the plain divisor, summed in the order of the elements. Sums only grow, so it stops, and returns a
-// value not below `enough`, once it cannot win any more.
+// value not below `enough`, once it cannot win any more. Squares of FP32 values: for tensors with an amax beyond 1e18 or below 1e-17
+// they overflow or vanish and the search finds nothing, in ModelOpt as here. (The load-time form compares scaled values; it is safe.)
 constexpr float ModeloptError(BlockInput x, float divisor, float enough) {
   float error = 0;
   for (float v : x) {
