@@ -44,7 +44,9 @@ class Backend {
   virtual base::Result<std::unique_ptr<ExpertsWeight>> CreateExperts(ExpertsSpec spec) = 0;
   // One whole matrix of one expert, in the format that the spec names for it.
   virtual base::Status PackExpert(ExpertsWeight& weight, int64_t expert, ExpertPart part, const QuantizedMatrix& matrix) = 0;
-  // Static activation scale of an expert's GEMM: `input_scale` of gate and up (the larger of both), or of down. 1.0 until set. Only kNvfp4Static reads it.
+  // Static activation scale of an expert's GEMM: `input_scale` of gate and up (whichever is larger counts), or of down. Only kNvfp4Static reads it.
+  // x and h are quantized with one scale a layer each: the largest that was set for any of its experts (reference-behaviour 2.1, as CUTLASS, TRTLLM
+  // and CuTe DSL v2 have it), 1.0 where none was set. An expert without a scale of its own takes the layer's and so changes nothing for the others.
   virtual base::Status SetInputScale(ExpertsWeight& weight, int64_t expert, ExpertPart part, float input_scale) = 0;
 
   virtual base::Result<std::unique_ptr<EmbeddingWeight>> CreateEmbedding(DType dtype, int64_t vocab, int64_t d) = 0;

@@ -69,7 +69,8 @@ enum class QkNorm : uint8_t {
   kFlat,     // over the whole projection [H*HD] / [KVH*HD] (OLMoE, MiniMax-M2)
 };
 
-// Rotary embedding, half-split pairs (i, i + dims/2); dims beyond `dims` pass through. angle = position * inv_freq[i]; cos and sin are multiplied by `scale` (YaRN).
+// Rotary embedding, half-split pairs (i, i + dims/2); dims beyond `dims` pass through. angle = position * inv_freq[i],
+// rounded to FP32 as in transformers; cos and sin are multiplied by `scale` (YaRN).
 struct RopeSpec {
   int64_t dims = 0;                 // 0: no RoPE
   const float* inv_freq = nullptr;  // [dims/2]
