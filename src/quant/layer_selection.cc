@@ -45,7 +45,7 @@ bool Glob(std::string_view pattern, std::string_view text) {
 }
 
 bool GlobPathOrComponent(std::string_view pattern, std::string_view path) {
-  if (Glob(pattern, path)) return true;
+  if (Glob(pattern, path) || (pattern.ends_with(".*") && Glob(pattern.substr(0, pattern.size() - 2), path))) return true;
   for (size_t begin = 0; begin <= path.size();) {
     size_t end = std::min(path.find('.', begin), path.size());
     if (Glob(pattern, path.substr(begin, end - begin))) return true;
@@ -58,7 +58,28 @@ struct FusedName { std::string_view fused; std::array<std::string_view, 3> parts
 constexpr std::array kFused = {
     FusedName{"qkv_proj", {"q_proj", "k_proj", "v_proj"}},
     FusedName{"gate_up_proj", {"gate_proj", "up_proj", ""}},
+    FusedName{"fused_qkv_a_proj_with_mqa", {"q_a_proj", "kv_a_proj_with_mqa", ""}},
 };
+
+// The parts of a path that ends with a fused name, else nothing.
+std::vector<std::string> PartsOf(std::string_view path) {
+  std::vector<std::string> out;
+  size_t last = path.rfind('.') + 1;  // npos + 1 = 0
+  for (const FusedName& fused : kFused)
+    if (path.substr(last) == fused.fused)
+      for (std::string_view part : fused.parts) if (!part.empty()) out.push_back(std::string(path.substr(0, last)) + std::string(part));
+  return out;
+}
+
+// "layers.3.mlp.experts" of a path with a component `experts`, else "".
+std::string_view ExpertsOf(std::string_view path) {
+  constexpr std::string_view kExperts = "experts";
+  for (size_t at = path.find(kExperts); at != path.npos; at = path.find(kExperts, at + 1)) {
+    size_t end = at + kExperts.size();
+    if ((at == 0 || path[at - 1] == '.') && (end == path.size() || path[end] == '.')) return path.substr(0, end);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -70,14 +91,24 @@ struct LayerSelection::Pattern {
   mutable int64_t matches = 0;
 
   bool Match(std::string_view module, std::string_view bare) const {
-    if (regex) return MatchRegex(module) || MatchRegex(bare) || MatchRegex("model." + std::string(bare));
-    for (const std::string& p : paths)
+    if (regex) {
+      for (const char* wrapper : {"", "model.", "model.language_model.", "language_model.model."}) if (MatchRegex(wrapper + std::string(bare))) return true;
+      return MatchRegex(module);
+    }
+    std::string_view experts = ExpertsOf(bare);
+    for (const std::string& p : paths) {
       if (glob ? GlobPathOrComponent(p, bare) : HasComponents(bare, p)) return true;
+      if (!glob && !experts.empty() && HasComponents(p, experts)) return true;
+    }
     return false;
   }
   bool MatchRegex(std::string_view subject) const {
+    // Patterns come from files: one that backtracks without end gives up and does not match (10,000 steps are plenty for a path).
+    std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> limits(pcre2_match_context_create(nullptr), pcre2_match_context_free);
+    pcre2_set_match_limit(limits.get(), 10'000);
+    pcre2_set_depth_limit(limits.get(), 10'000);
     std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(pcre2_match_data_create_from_pattern(regex.get(), nullptr), pcre2_match_data_free);
-    return pcre2_match(regex.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), 0, PCRE2_ANCHORED, data.get(), nullptr) >= 0;
+    return pcre2_match(regex.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), 0, PCRE2_ANCHORED, data.get(), limits.get()) >= 0;
   }
 };
 
@@ -97,20 +128,22 @@ base::Result<LayerSelection> LayerSelection::Make(const std::vector<std::string>
     } else {
       pattern->glob = syntax == PatternSyntax::kPatterns && text.find('*') != text.npos;
       pattern->paths.emplace_back(Bare(text));
-      for (const FusedName& fused : kFused) {
-        std::string_view bare = pattern->paths.front();
-        if (!bare.ends_with(fused.fused)) continue;
-        std::string stem(bare.substr(0, bare.size() - fused.fused.size()));
-        for (std::string_view part : fused.parts) if (!part.empty()) pattern->paths.push_back(stem + std::string(part));
-        break;
-      }
+      for (std::string& part : PartsOf(std::string(pattern->paths.front()))) pattern->paths.push_back(std::move(part));
     }
     selection.patterns_.push_back(std::move(pattern));
   }
   return selection;
 }
 
-bool LayerSelection::Contains(std::string_view module) const {
+Coverage LayerSelection::Covers(std::string_view module) const {
+  std::vector<std::string> parts = PartsOf(module);
+  if (parts.empty()) return ContainsPart(module) ? Coverage::kAll : Coverage::kNone;
+  size_t listed = 0;
+  for (const std::string& part : parts) listed += ContainsPart(part);
+  return listed == parts.size() ? Coverage::kAll : listed == 0 ? Coverage::kNone : Coverage::kSome;
+}
+
+bool LayerSelection::ContainsPart(std::string_view module) const {
   std::string_view bare = Bare(module);
   bool any = false;
   for (const auto& p : patterns_)
