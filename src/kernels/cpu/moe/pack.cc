@@ -1,0 +1,89 @@
+// Canonical matrices into tiles. Tiles are written whole, padding included, so that a reload leaves nothing of the old weights.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/moe/experts.h"
+
+namespace halfbyte::kernels::cpu {
+namespace {
+
+// Eight codes k0..k7 (lowest nibble first) as low half k0 k2 k4 k6, high half k1 k3 k5 k7.
+constexpr uint32_t Spread(uint32_t v) {
+  uint32_t even = v & 0x0F0F0F0F, odd = (v >> 4) & 0x0F0F0F0F;
+  even = (even | even >> 4) & 0x00FF00FF;
+  odd = (odd | odd >> 4) & 0x00FF00FF;
+  return ((even | even >> 8) & 0xFFFF) | (odd | odd >> 8) << 16;
+}
+static_assert(Spread(0x76543210) == 0x75316420);
+
+void PackNvfp4(const QuantizedMatrix& m, int64_t row0, int64_t rows, std::byte* tile) {
+  const auto* codes = static_cast<const uint8_t*>(m.elements);
+  const auto* scales = static_cast<const uint8_t*>(m.block_scales);
+  const int64_t blocks = m.cols / kG;
+  std::memset(tile, 0, static_cast<size_t>(Nvfp4TileBytes(m.cols)));
+  for (int64_t lane = 0; lane < rows; ++lane) {
+    const uint8_t* row = codes + (row0 + lane) * (m.cols / 2);
+    const uint8_t* scale = scales + (row0 + lane) * blocks;
+    for (int64_t b = 0; b < blocks; ++b) {
+      std::byte* group = tile + b / 4 * Nvfp4GroupBytes();
+      uint32_t v[2];
+      std::memcpy(v, row + b * 8, 8);
+      v[0] = Spread(v[0]);
+      v[1] = Spread(v[1]);
+      std::memcpy(group + b % 4 * 128 + lane * 4, v, 4);
+      std::memcpy(group + b % 4 * 128 + 64 + lane * 4, v + 1, 4);
+      group[512 + b % 4 * kTile + lane] = std::byte{scale[b]};
+    }
+  }
+}
+
+void PackFp8(const QuantizedMatrix& m, const PartLayout& p, int64_t row0, int64_t rows, std::byte* tile) {
+  std::memset(tile, 0, static_cast<size_t>(p.tile_bytes));
+  const int64_t blocks = (m.cols + p.block_cols - 1) / p.block_cols;
+  auto* scales = reinterpret_cast<float*>(tile);
+  std::byte* codes = tile + blocks * kTile * 4;
+  for (int64_t lane = 0; lane < rows; ++lane) {
+    const int64_t r = row0 + lane;
+    const float* source = m.outer;  // per tensor
+    if (m.format.block_scale) source = static_cast<const float*>(m.block_scales) + r / m.format.block_rows * blocks;
+    else if (m.format.outer == tensor::Outer::kPerRow) source = m.outer + r;
+    for (int64_t b = 0; b < blocks; ++b) scales[b * kTile + lane] = source[b];
+    const auto* row = static_cast<const std::byte*>(m.elements) + r * m.cols;
+    for (int64_t k = 0; k < m.cols; ++k) codes[k / 4 * 64 + lane * 4 + k % 4] = row[k];
+  }
+}
+
+void PackBf16(const QuantizedMatrix& m, int64_t row0, int64_t rows, std::byte* tile) {
+  std::memset(tile, 0, static_cast<size_t>(RoundUp(m.cols, kG) * kTile * 2));
+  auto* out = reinterpret_cast<uint16_t*>(tile);
+  for (int64_t lane = 0; lane < rows; ++lane) {
+    const auto* row = static_cast<const uint16_t*>(m.elements) + (row0 + lane) * m.cols;
+    for (int64_t k = 0; k < m.cols; ++k) out[k / 2 * 32 + lane * 2 + k % 2] = row[k];
+  }
+}
+
+void PackF32(const QuantizedMatrix& m, int64_t row0, int64_t rows, std::byte* tile) {
+  std::memset(tile, 0, static_cast<size_t>(RoundUp(m.cols, kG) * kTile * 4));
+  auto* out = reinterpret_cast<float*>(tile);
+  for (int64_t lane = 0; lane < rows; ++lane) {
+    const auto* row = static_cast<const float*>(m.elements) + (row0 + lane) * m.cols;
+    for (int64_t k = 0; k < m.cols; ++k) out[k * kTile + lane] = row[k];
+  }
+}
+
+}  // namespace
+
+void PackTiles(const QuantizedMatrix& matrix, const PartLayout& p, std::byte* tile0) {
+  for (int64_t t = 0; t < p.tiles; ++t) {
+    const int64_t row0 = t * kTile, rows = std::clamp<int64_t>(p.n - row0, 0, kTile);
+    std::byte* tile = tile0 + t * p.stride;
+    switch (p.kind) {
+      case WeightKind::kNvfp4: PackNvfp4(matrix, row0, rows, tile); break;
+      case WeightKind::kFp8: PackFp8(matrix, p, row0, rows, tile); break;
+      case WeightKind::kBf16: PackBf16(matrix, row0, rows, tile); break;
+      case WeightKind::kF32: PackF32(matrix, row0, rows, tile); break;
+    }
+  }
+}
+
+}  // namespace halfbyte::kernels::cpu

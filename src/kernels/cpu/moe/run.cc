@@ -1,0 +1,279 @@
+// RunMoe: the steps of moe.h over one workspace a calling thread.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "base/check.h"
+#include "kernels/cpu/moe/experts.h"
+#include "kernels/cpu/moe/moe.h"
+#include "kernels/cpu/moe/routing.h"
+#include "kernels/cpu/moe/rows.h"
+#include "numerics/e4m3.h"
+#include "numerics/e5m2.h"
+#include "platform/parallel.h"
+
+namespace halfbyte::kernels::cpu {
+namespace {
+
+// Grows, keeps its memory and is never cleared: every step writes what the next one reads.
+class Scratch {
+ public:
+  std::byte* Bytes(int64_t bytes) {
+    if (bytes > static_cast<int64_t>(buffer_.bytes())) {
+      auto grown = tensor::Buffer::Host(static_cast<size_t>(bytes + bytes / 4));
+      HB_CHECK(grown.has_value(), "no memory for ", bytes, " bytes of expert activations");
+      buffer_ = std::move(*grown);
+    }
+    return buffer_.as<std::byte>();
+  }
+
+ private:
+  tensor::Buffer buffer_;
+};
+
+// The records of all rows of one operand in one form.
+struct Records {
+  RowForm form;
+  int64_t stride = 0;
+  std::byte* data = nullptr;
+  float* row_scale = nullptr;
+};
+
+// Which kernels a group uses.
+struct Gemm {
+  const MoeKernel* kernel[2] = {};  // of the two tiles of a pair; they share rows and GEMM and may decode differently
+  const Records* records = nullptr;
+};
+
+struct Workspace {
+  Routing routing;
+  std::vector<Item> items;
+  std::array<Scratch, 3> x, h;  // by form in use: plain (BF16 or F32), quantized, and FP32 for what has no BF16 kernel
+  std::array<Scratch, 3> x_scale, h_scale;
+  Scratch hidden, y;
+};
+
+const float* Fp8Table(DType dtype) {
+  static const auto* const tables = [] {
+    auto* t = new std::array<std::array<float, 256>, 2>;
+    for (int i = 0; i < 256; ++i) {
+      (*t)[0][i] = numerics::E4m3ToFloat(static_cast<uint8_t>(i));
+      (*t)[1][i] = numerics::E5m2ToFloat(static_cast<uint8_t>(i));
+    }
+    return t;
+  }();
+  return (*tables)[dtype == DType::kF8E5M2 ? 1 : 0].data();
+}
+
+// body(i) for i in [0, n), in order of i as threads become free.
+template <typename Body>
+void ForItems(int64_t n, const Body& body) {
+  std::atomic<int64_t> next{0};
+  platform::ParallelFor(std::min<int64_t>(n, platform::Threads()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t worker = begin; worker < end; ++worker) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
+    }
+  });
+}
+
+class MoeRun {
+ public:
+  MoeRun(const MoeOp& op, Workspace& ws)
+      : op_(op), w_(static_cast<const CpuExperts&>(*op.experts)), spec_(w_.spec()), steps_(w_.kernels().steps), ws_(ws) {
+    HB_CHECK(op.x.cols == spec_.d && op.out.cols == spec_.d && op.out.rows == op.x.rows && op.out.dtype == DType::kF32, "x [T, D], out F32 [T, D]");
+    HB_CHECK(op.x.dtype == DType::kF32 || op.x.dtype == DType::kBF16, "x is BF16 or F32");
+  }
+
+  void Run() {
+    SortRows(op_, ws_.routing);
+    ldh_ = RoundUp(spec_.f, kTile);
+    hidden_ = reinterpret_cast<float*>(ws_.hidden.Bytes(routed() * ldh_ * 4));
+    y_ = reinterpret_cast<float*>(ws_.y.Bytes(routed() * spec_.d * 4));
+    PlanGroups();
+    PrepareX();
+    GateUp();
+    PrepareHidden();
+    Down();
+    Combine();
+  }
+
+ private:
+  int64_t routed() const { return static_cast<int64_t>(ws_.routing.token.size()); }
+
+  // What a matrix wants of its rows, given as plain BF16 or F32.
+  RowClass ClassFor(WeightKind kind, bool bf16) const {
+    if (kind == WeightKind::kNvfp4 && spec_.activations == ActivationForm::kInt8Groups) return RowClass::kInt8;
+    if (kind == WeightKind::kNvfp4 && spec_.activations != ActivationForm::kPlain) return RowClass::kNvfp4;
+    return bf16 ? RowClass::kBf16 : RowClass::kF32;
+  }
+
+  RowForm FormFor(RowClass rows, RowFormat format, bool down) const {
+    RowForm form;
+    form.format = format;
+    form.round = down && spec_.round_hidden;
+    if (rows == RowClass::kInt8 || rows == RowClass::kNvfp4) form.form = spec_.activations;
+    if (form.form == ActivationForm::kNvfp4Static) form.input_scale = w_.InputScale(down);
+    return form;
+  }
+
+  // The slot of a form among `records`, added where it is new.
+  static const Records* Find(std::array<Records, 3>& records, int& count, const RowForm& form) {
+    for (int i = 0; i < count; ++i) if (records[i].form == form) return &records[i];
+    HB_CHECK(count < 3, "more row forms than a layer can have");
+    records[count].form = form;
+    return &records[count++];
+  }
+
+  Gemm Plan(WeightKind a, WeightKind b, bool bf16, bool down) {
+    const KernelSet& set = w_.kernels();
+    RowClass rows = ClassFor(a, bf16);
+    Gemm g{{set.For(a, rows), set.For(b, rows)}, nullptr};
+    if (g.kernel[0]->rows != g.kernel[1]->rows || (a != b && g.kernel[0]->rows != RowFormat::kF32)) {
+      rows = RowClass::kF32;
+      g = {{set.For(a, rows), set.For(b, rows)}, nullptr};
+    }
+    g.records = down ? Find(h_records_, h_count_, FormFor(rows, g.kernel[0]->rows, true)) : Find(x_records_, x_count_, FormFor(rows, g.kernel[0]->rows, false));
+    return g;
+  }
+
+  void PlanGroups() {
+    for (const RowGroup& group : ws_.routing.groups) {
+      const PartLayout& gate = w_.layout(group.expert, ExpertPart::kGate);
+      const PartLayout& up = w_.layout(group.expert, ExpertPart::kUp);
+      const PartLayout& down = w_.layout(group.expert, ExpertPart::kDown);
+      gate_up_.push_back(Plan(gate.kind, up.kind, op_.x.dtype == DType::kBF16, false));
+      down_.push_back(Plan(down.kind, down.kind, spec_.round_hidden, true));
+    }
+  }
+
+  void Prepare(Records& records, Scratch& data, Scratch& scales, int64_t rows, int64_t k, const Matrix& source) {
+    records.stride = RecordBytes(records.form.format, RoundUp(k, kG));
+    records.data = data.Bytes(rows * records.stride);
+    records.row_scale = reinterpret_cast<float*>(scales.Bytes(rows * 4));
+    platform::ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        records.row_scale[r] = PrepareRow(records.form, source.dtype, source.dtype == DType::kBF16 ? static_cast<const void*>(source.row<uint16_t>(r)) : source.row<float>(r),
+                                          k, records.data + r * records.stride);
+      }
+    });
+  }
+
+  void PrepareX() {
+    for (int i = 0; i < x_count_; ++i) Prepare(x_records_[i], ws_.x[i], ws_.x_scale[i], op_.x.rows, spec_.d, op_.x);
+  }
+
+  void PrepareHidden() {
+    const Matrix hidden(hidden_, DType::kF32, routed(), spec_.f, ldh_);
+    for (int i = 0; i < h_count_; ++i) Prepare(h_records_[i], ws_.h[i], ws_.h_scale[i], routed(), spec_.f, hidden);
+  }
+
+  const std::byte* Panel(const MoeKernel& kernel, const Path& path, int64_t expert, ExpertPart part, int64_t tile, std::byte* panel) const {
+    const PartLayout& p = w_.layout(expert, part);
+    const std::byte* packed = w_.tile(p, tile);
+    if (!path.decode) return packed;
+    const float* table = kernel.weight == WeightKind::kFp8 ? Fp8Table(spec_.formats[expert][static_cast<int>(part)].elem) : nullptr;
+    path.decode({packed, p.k, p.block_cols, table, panel});
+    return panel;
+  }
+
+  // Rows in blocks of at most kSumRows; after(first, rows, sums, row scales) takes each block's sums.
+  template <typename RecordOf, typename After>
+  void TileRows(const Gemm& g, const Path& path, const std::byte* w0, const std::byte* w1, int64_t k, int64_t begin, int64_t end, const RecordOf& record_of, const After& after) const {
+    constexpr int64_t kSumRows = 60;
+    alignas(64) float sums[kSumRows * kPair];
+    const std::byte* rows[kSumRows];
+    float scales[kSumRows];
+    for (int64_t r = begin; r < end; r += kSumRows) {
+      const int64_t n = std::min(kSumRows, end - r);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t record = record_of(r + i);
+        rows[i] = g.records->data + record * g.records->stride;
+        scales[i] = g.records->row_scale[record];
+      }
+      path.gemm({{w0, w1}, k, rows, n, sums});
+      after(r, n, sums, scales);
+    }
+  }
+
+  void GateUp() {
+    MakeItems(ws_.routing, RoundUp(spec_.f, kTile) / kTile, platform::Threads(), ws_.items);
+    ForItems(static_cast<int64_t>(ws_.items.size()), [&](int64_t i) { GateUpItem(ws_.items[i]); });
+  }
+
+  void GateUpItem(const Item& item) const {
+    const RowGroup& group = ws_.routing.groups[item.group];
+    const Gemm& g = gate_up_[item.group];
+    const Path& gate = group.prompt ? g.kernel[0]->prompt : g.kernel[0]->generated;
+    const Path& up = group.prompt ? g.kernel[1]->prompt : g.kernel[1]->generated;
+    std::byte* panel = PanelScratch(RoundUp(spec_.d, kG) * (gate.panel_bytes + up.panel_bytes));
+    for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
+      const std::byte* w0 = Panel(*g.kernel[0], gate, group.expert, ExpertPart::kGate, t, panel);
+      const std::byte* w1 = Panel(*g.kernel[1], up, group.expert, ExpertPart::kUp, t, panel + RoundUp(spec_.d, kG) * gate.panel_bytes);
+      TileRows(g, gate, w0, w1, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return ws_.routing.token[p]; },
+               [&](int64_t first, int64_t n, const float* sums, const float* scales) {
+                 steps_.swiglu({sums, n, w_.outer(group.expert, ExpertPart::kGate), w_.outer(group.expert, ExpertPart::kUp), scales,
+                                hidden_ + first * ldh_ + t * kTile, ldh_});
+               });
+    }
+  }
+
+  void Down() {
+    MakeItems(ws_.routing, RoundUp(spec_.d, kPair) / kPair, platform::Threads(), ws_.items);
+    ForItems(static_cast<int64_t>(ws_.items.size()), [&](int64_t i) { DownItem(ws_.items[i]); });
+  }
+
+  void DownItem(const Item& item) const {
+    const RowGroup& group = ws_.routing.groups[item.group];
+    const Gemm& g = down_[item.group];
+    const Path& path = group.prompt ? g.kernel[0]->prompt : g.kernel[0]->generated;
+    const int64_t panel_bytes = RoundUp(spec_.f, kG) * path.panel_bytes;
+    std::byte* panel = PanelScratch(2 * panel_bytes);
+    for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
+      const std::byte* w0 = Panel(*g.kernel[0], path, group.expert, ExpertPart::kDown, 2 * t, panel);
+      const std::byte* w1 = Panel(*g.kernel[0], path, group.expert, ExpertPart::kDown, 2 * t + 1, panel + panel_bytes);
+      TileRows(g, path, w0, w1, spec_.f, item.row_begin, item.row_end, [](int64_t p) { return p; },
+               [&](int64_t first, int64_t n, const float* sums, const float* scales) {
+                 steps_.scale({sums, n, std::min(kPair, spec_.d - t * kPair), w_.outer(group.expert, ExpertPart::kDown), scales,
+                               y_ + first * spec_.d + t * kPair, spec_.d});
+               });
+    }
+  }
+
+  void Combine() {
+    platform::ParallelFor(op_.x.rows, 4, [&](int64_t begin, int64_t end) {
+      std::vector<const float*> y(static_cast<size_t>(op_.top_k));
+      for (int64_t t = begin; t < end; ++t) {
+        for (int64_t s = 0; s < op_.top_k; ++s) y[s] = y_ + ws_.routing.position[t * op_.top_k + s] * spec_.d;
+        steps_.combine({y.data(), op_.weights.data() + t * op_.top_k, op_.top_k, spec_.d, op_.out.row<float>(t)});
+      }
+    });
+  }
+
+  static std::byte* PanelScratch(int64_t bytes) {
+    thread_local Scratch panel;
+    return panel.Bytes(bytes);
+  }
+
+  const MoeOp& op_;
+  const CpuExperts& w_;
+  const ExpertsSpec& spec_;
+  const MoeSteps& steps_;
+  Workspace& ws_;
+  int64_t ldh_ = 0;
+  float* hidden_ = nullptr;  // F32 [routed rows, F rounded up to 16]
+  float* y_ = nullptr;       // F32 [routed rows, D]
+  std::vector<Gemm> gate_up_, down_;  // by group
+  std::array<Records, 3> x_records_, h_records_;
+  int x_count_ = 0, h_count_ = 0;
+};
+
+}  // namespace
+
+void RunMoe(const MoeOp& op) {
+  if (op.x.rows == 0) return;
+  thread_local Workspace workspace;
+  MoeRun(op, workspace).Run();
+}
+
+}  // namespace halfbyte::kernels::cpu
