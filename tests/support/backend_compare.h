@@ -37,4 +37,13 @@ Skipped CompareMoe(kernels::Backend& backend);
 Skipped CheckLinearInvariance(kernels::Backend& backend);
 Skipped CheckMoeInvariance(kernels::Backend& backend);
 
+// moe.out.* of the reference data (an independent implementation's results), largest error 1e-5: w4a16, per token, static. Exact form, x FP32.
+void CheckMoeGolden(kernels::Backend& backend);
+// User case T01: gate and up with different ws2 give 23.394 in every activation form.
+void CheckUnequalGateUpScales(kernels::Backend& backend);
+// User case T04: an expert of zeros gives exactly 0.0 and changes nothing for its neighbour.
+void CheckZeroExpert(kernels::Backend& backend);
+// Which static scale counts (Backend::SetInputScale).
+void CheckStaticScales(kernels::Backend& backend);
+
 }  // namespace halfbyte::test

@@ -12,5 +12,10 @@ TEST(ReferenceBackend, LinearIsInvariant) { EXPECT_EQ(CheckLinearInvariance(*ker
 TEST(ReferenceBackend, MoeAgreesWithItself) { EXPECT_EQ(CompareMoe(*kernels::CreateReferenceBackend({})), Skipped{}); }
 TEST(ReferenceBackend, MoeIsInvariant) { EXPECT_EQ(CheckMoeInvariance(*kernels::CreateReferenceBackend({})), Skipped{}); }
 
+TEST(ReferenceBackend, MoeGolden) { CheckMoeGolden(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, T01UnequalGateAndUpScales) { CheckUnequalGateUpScales(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, T04ZeroExpert) { CheckZeroExpert(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, StaticScaleIsTheLayersLargest) { CheckStaticScales(*kernels::CreateReferenceBackend({})); }
+
 }  // namespace
 }  // namespace halfbyte::test
