@@ -43,6 +43,16 @@ void CheckMoeGolden(kernels::Backend& backend);
 void CheckUnequalGateUpScales(kernels::Backend& backend);
 // User case T04: an expert of zeros gives exactly 0.0 and changes nothing for its neighbour.
 void CheckZeroExpert(kernels::Backend& backend);
+// RmsNorm, SiluMul, AddGated over shapes, dtypes, threads and rows alone; Route with ties; Embed and GatherRows to the last bit.
+void CompareSmallOps(kernels::Backend& backend);
+void CompareRoute(kernels::Backend& backend);
+void CompareEmbedAndGather(kernels::Backend& backend);
+
+// Qkv and Attention over head shapes, norms, windows, sinks and cache dtypes, prompts beside generated rows.
+void CompareAttention(kernels::Backend& backend);
+// Bitwise: scattered blocks among NaN, any chunking of a prompt, alone or beside others, several generated rows at once, threads.
+void CheckAttentionInvariance(kernels::Backend& backend);
+
 // Which static scale counts (Backend::SetInputScale).
 void CheckStaticScales(kernels::Backend& backend);
 

@@ -79,7 +79,7 @@ struct RopeSpec {
 
 // Norm and rotate q and k, then append k and v to the cache.
 //   q F32 [T, H*HD] -> q_out BF16 or F32;  k, v F32 [T, KVH*HD] -> cache (in its dtype).
-// In the rounded form (q_out BF16) the norm's output is rounded before RoPE and q, k after it.
+// In the rounded form (q_out BF16) the norm's output is rounded before RoPE, q and k after it, and v; the cache's dtype comes after that.
 struct QkvOp {
   Batch batch;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
@@ -97,6 +97,7 @@ struct QkvOp {
 
 // out[t, h] = softmax(q . K * scale) V over the cached positions up to t's own; K and V are read as the cache stores them, those of the row's own
 // chunk included. Query head h uses KV head h / (H / KVH).  q BF16 or F32 [T, H*HD] -> out BF16 or F32.
+// Bytes behind a sequence's last position may hold anything, NaN included (a block's former owner may have broken down): they must not count.
 // Blocked by absolute key position in every class. window > 0: key j is visible to query i iff i - window < j <= i.
 struct AttentionOp {
   Batch batch;

@@ -16,6 +16,11 @@ TEST(ReferenceBackend, MoeGolden) { CheckMoeGolden(*kernels::CreateReferenceBack
 TEST(ReferenceBackend, T01UnequalGateAndUpScales) { CheckUnequalGateUpScales(*kernels::CreateReferenceBackend({})); }
 TEST(ReferenceBackend, T04ZeroExpert) { CheckZeroExpert(*kernels::CreateReferenceBackend({})); }
 TEST(ReferenceBackend, StaticScaleIsTheLayersLargest) { CheckStaticScales(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, SmallOps) { CompareSmallOps(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, Route) { CompareRoute(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, EmbedAndGather) { CompareEmbedAndGather(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, Attention) { CompareAttention(*kernels::CreateReferenceBackend({})); }
+TEST(ReferenceBackend, AttentionIsInvariant) { CheckAttentionInvariance(*kernels::CreateReferenceBackend({})); }
 
 }  // namespace
 }  // namespace halfbyte::test
