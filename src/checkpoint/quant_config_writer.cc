@@ -1,0 +1,175 @@
+#include "checkpoint/quant_config_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "checkpoint/exclude_list.h"
+
+namespace halfbyte::checkpoint {
+namespace {
+
+using base::Json;
+
+Json Strings(const std::vector<std::string>& names) {
+  Json list = Json::MakeArray();
+  for (const std::string& n : names) list.Push(n);
+  return list;
+}
+
+Json Producer(const WrittenQuant& written) {
+  Json producer(Json::Object{{"name", "halfbyte"}, {"version", written.version}});
+  for (const auto& [key, value] : written.settings) producer.Set(key, value);
+  return producer;
+}
+
+// ModelOpt's description of a number format inside a config group.
+Json Numbers(int bits, int group_size) {
+  Json numbers(Json::Object{{"dynamic", false}, {"num_bits", bits}, {"type", "float"}});
+  if (group_size) numbers.Set("group_size", group_size);
+  return numbers;
+}
+
+Json Nvfp4Group(const WrittenQuant& written, std::vector<std::string> targets) {
+  Json group = Json::MakeObject();
+  if (!written.weight_only) group.Set("input_activations", Numbers(4, written.group_size));
+  group.Set("weights", Numbers(4, written.group_size));
+  group.Set("targets", Strings(targets));
+  return group;
+}
+
+Json Fp8Group(const LayerQuant& quant, std::vector<std::string> targets) {
+  Json weights = Numbers(8, 0);
+  if (quant.algo == QuantAlgo::kFp8Block) {
+    weights.Set("strategy", "block");
+    weights.Set("block_structure", Json(Json::Array{Json(quant.block[0]), Json(quant.block[1])}));
+  } else if (quant.algo == QuantAlgo::kFp8Channel) {
+    weights.Set("strategy", "channel");
+  }
+  Json group = Json::MakeObject();
+  if (!quant.weight_only) group.Set("input_activations", Numbers(8, 0));
+  group.Set("weights", std::move(weights));
+  group.Set("targets", Strings(targets));
+  return group;
+}
+
+const char* ModelOptWord(const LayerQuant& quant) {
+  switch (quant.algo) {
+    case QuantAlgo::kFp8Block: return "FP8_PB_WO";
+    case QuantAlgo::kFp8Channel: return "FP8_PER_CHANNEL_PER_TOKEN";
+    case QuantAlgo::kMxfp8: return "MXFP8";
+    default: return "FP8";
+  }
+}
+const char* Nvfp4Word(const WrittenQuant& written) { return written.weight_only ? "W4A16_NVFP4" : "NVFP4"; }
+
+// quantized_layers of a MIXED_PRECISION file: every quantized module by name; what is not listed is not quantized.
+Json LayerMap(const WrittenQuant& written) {
+  std::map<std::string, Json> sorted;
+  for (const std::string& module : written.quantized) sorted[module] = Json(Json::Object{{"quant_algo", Nvfp4Word(written)}, {"group_size", written.group_size}});
+  for (const auto& [module, quant] : written.kept_quantized) sorted[module] = Json(Json::Object{{"quant_algo", ModelOptWord(quant)}});
+  Json map = Json::MakeObject();
+  for (auto& [module, entry] : sorted) map.as_object().emplace_back(module, std::move(entry));
+  return map;
+}
+
+Json Groups(const WrittenQuant& written) {
+  Json groups = Json::MakeObject();
+  if (written.kept_quantized.empty()) { groups.Set("group_0", Nvfp4Group(written, {"Linear"})); return groups; }
+  groups.Set("group_0", Nvfp4Group(written, written.quantized));
+  std::vector<std::pair<LayerQuant, std::vector<std::string>>> others;
+  for (const auto& [module, quant] : written.kept_quantized) {
+    auto same = std::find_if(others.begin(), others.end(), [&](const auto& o) { return o.first == quant; });
+    if (same == others.end()) same = others.insert(others.end(), {quant, {}});
+    same->second.push_back(module);
+  }
+  for (size_t i = 0; i < others.size(); ++i) groups.Set(base::StrCat("group_", i + 1), Fp8Group(others[i].first, others[i].second));
+  return groups;
+}
+
+bool IsEmbedding(std::string_view module) {
+  std::string_view last = module.substr(module.rfind('.') + 1);
+  return last == "embed_tokens" || last == "embeddings" || last == "embedding" || last == "wte" || last == "tok_embeddings";
+}
+
+// What compressed-tensors writes of one number format; keys and defaults of its release 0.19.
+Json CompressedNumbers(const WrittenQuant& written, bool activations) {
+  return Json(Json::Object{{"actorder", nullptr}, {"block_structure", nullptr}, {"dynamic", activations ? Json("local") : Json(false)}, {"group_size", written.group_size},
+                           {"num_bits", 4}, {"observer", activations ? "static_minmax" : "memoryless_minmax"}, {"observer_kwargs", Json::MakeObject()},
+                           {"scale_dtype", "torch.float8_e4m3fn"}, {"strategy", "tensor_group"}, {"symmetric", true}, {"type", "float"}, {"zp_dtype", nullptr}});
+}
+
+void MarkInfinity(Json& v) {
+  if (v.type() == Json::Type::kDouble && !std::isfinite(v.as_double())) {
+    const char* word = std::isnan(v.as_double()) ? "NaN" : v.as_double() > 0 ? "Infinity" : "-Infinity";
+    v = Json(Json::Object{{"__float__", word}});
+  } else if (v.is_array()) {
+    for (Json& e : v.as_array()) MarkInfinity(e);
+  } else if (v.is_object()) {
+    for (auto& member : v.as_object()) MarkInfinity(member.second);
+  }
+}
+
+}  // namespace
+
+ModelOptConfig MakeModelOptConfig(const WrittenQuant& written) {
+  bool mixed = !written.kept_quantized.empty();
+  const char* algo = mixed ? "MIXED_PRECISION" : Nvfp4Word(written);
+  std::set<std::string> quantized_otherwise;
+  for (const auto& [module, quant] : written.kept_quantized) quantized_otherwise.insert(module);
+  std::vector<std::string> plain, quantized = written.quantized;
+  for (const std::string& module : written.kept) if (!quantized_otherwise.count(module)) plain.push_back(module);
+  quantized.insert(quantized.end(), quantized_otherwise.begin(), quantized_otherwise.end());
+  std::vector<std::string> excludes = MakeExcludeList(plain, quantized);
+
+  ModelOptConfig out;
+  out.warnings = ExcludeListProblems(excludes, plain, quantized);
+  Json kv = written.kv_cache == KvCacheAlgo::kFp8 ? Json("FP8") : written.kv_cache == KvCacheAlgo::kNvfp4 ? Json("NVFP4") : Json();
+
+  Json inner(Json::Object{{"quant_algo", algo}, {"kv_cache_quant_algo", kv}, {"group_size", written.group_size}, {"exclude_modules", Strings(excludes)}});
+  if (mixed) inner.Set("quantized_layers", LayerMap(written));
+  out.hf_quant_config = Json(Json::Object{{"producer", Producer(written)}, {"quantization", std::move(inner)}});
+
+  Json& flat = out.quantization_config;
+  flat.Set("config_groups", Groups(written));
+  flat.Set("ignore", Strings(excludes));
+  flat.Set("quant_algo", algo);
+  flat.Set("group_size", written.group_size);
+  if (mixed) flat.Set("quantized_layers", LayerMap(written));
+  if (written.kv_cache == KvCacheAlgo::kFp8) flat.Set("kv_cache_scheme", Numbers(8, 0));
+  if (written.kv_cache == KvCacheAlgo::kNvfp4) flat.Set("kv_cache_scheme", "NVFP4");
+  flat.Set("producer", Producer(written));
+  flat.Set("quant_method", "modelopt");
+  return out;
+}
+
+Json MakeCompressedTensorsConfig(const WrittenQuant& written) {
+  constexpr const char* kFormat = "nvfp4-pack-quantized";
+  Json group(Json::Object{{"format", kFormat}, {"input_activations", written.weight_only ? Json() : CompressedNumbers(written, true)}, {"output_activations", nullptr},
+                          {"targets", Strings({"Linear"})}, {"weights", CompressedNumbers(written, false)}});
+  // Full paths, as the tool itself writes them: no pattern can hit too much. Embeddings are no Linear modules and are not meant by the group.
+  std::vector<std::string> ignore;
+  for (const std::string& module : written.kept) if (!IsEmbedding(module)) ignore.push_back(module);
+  return Json(Json::Object{{"config_groups", Json(Json::Object{{"group_0", std::move(group)}})}, {"format", kFormat}, {"global_compression_ratio", nullptr},
+                           {"ignore", Strings(ignore)}, {"kv_cache_scheme", nullptr}, {"quant_method", "compressed-tensors"}, {"quantization_status", "compressed"},
+                           {"sparsity_config", Json::MakeObject()}, {"transform_config", Json::MakeObject()}, {"version", "0.19.0"}, {"producer", Producer(written)}});
+}
+
+Json WithQuantizationConfig(Json config, Json section) {
+  auto drop = [](Json& object) {
+    if (object.is_object()) std::erase_if(object.as_object(), [](const auto& m) { return m.first == "quantization_config" || m.first == "compression_config"; });
+  };
+  drop(config);
+  for (const char* inside : {"text_config", "llm_config", "language_config", "thinker_config"}) if (Json* c = config.Find(inside)) drop(*c);
+  config.Set("quantization_config", std::move(section));
+  return config;
+}
+
+std::string ConfigText(const Json& config) {
+  Json marked = config;
+  MarkInfinity(marked);
+  return marked.Dump(2) + "\n";
+}
+
+}  // namespace halfbyte::checkpoint
