@@ -1,6 +1,7 @@
 # Language level, warnings, sanitizers, compiler cache.
 option(HALFBYTE_BUILD_TESTS "Build the test programs" ON)
 option(HALFBYTE_BUILD_FUZZERS "Build the libFuzzer programs (clang only)" OFF)
+option(HALFBYTE_BUILD_BENCH "Build the benchmarks" OFF)
 option(HALFBYTE_WERROR "Treat warnings as errors" OFF)
 set(HALFBYTE_SANITIZE "" CACHE STRING "Comma separated -fsanitize= list, e.g. address,undefined")
 
