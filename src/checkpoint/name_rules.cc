@@ -126,6 +126,20 @@ std::string TensorId::ToString() const {
 
 NameMap::NameMap(std::vector<NameRule> rules, int64_t layers) : rules_(std::move(rules)), layers_(layers) {}
 
+std::string NameMap::ExampleName(const TensorId& id, TensorPart part) const {
+  for (const NameRule& rule : rules_) {
+    if (rule.role != id.role) continue;
+    std::string name;
+    for (size_t i = 0; i < rule.pattern.size(); ++i) {
+      if (rule.pattern[i] != '{') { name += rule.pattern[i]; continue; }
+      name += std::to_string(rule.pattern[i + 1] == 'L' ? id.layer : id.expert);
+      i += 2;
+    }
+    return base::StrCat(name, ".", TensorPartName(part));
+  }
+  return id.ToString();
+}
+
 std::string NameMap::StripWrappers(std::string_view name) {
   if (name.starts_with("model.language_model.")) return base::StrCat("model.", name.substr(21));
   if (name.starts_with("language_model.model.")) return std::string(name.substr(15));

@@ -81,6 +81,8 @@ class NameMap {
   NameMap(std::vector<NameRule> rules, int64_t layers);
 
   NameMatch Match(std::string_view name) const;
+  // How a tensor would be called, for messages: "model.layers.3.mlp.experts.7.gate_proj.weight".
+  std::string ExampleName(const TensorId& id, TensorPart part) const;
   // The name without wrapper prefixes: "model.language_model.layers.0..." -> "model.layers.0...".
   static std::string StripWrappers(std::string_view name);
 

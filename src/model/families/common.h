@@ -1,0 +1,24 @@
+// Pieces that families share. A family file is data and a recipe over these; it has no forward code.
+#pragma once
+
+#include "model/config_reader.h"
+#include "model/rope.h"
+#include "model/spec.h"
+
+namespace halfbyte::model {
+
+// Sizes, norms, positions, tied head, stop tokens; layers are added by the family.
+base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view family);
+
+// Heads, head_dim (never hidden / heads where config.json has one: trap 3), scale; the rest is the family's.
+base::Result<AttentionSpec> ReadAttention(const ConfigReader& config);
+
+// Where the layer is MoE: by its router's tensor where tensors are known (trap 17), else by mlp_only_layers and decoder_sparse_step.
+base::Result<bool> LayerIsMoe(const ConfigReader& config, int64_t layer, std::string_view router_stem);
+
+// Names that nearly every family has: embedding, norms, head, q/k/v/o, and the dense gate/up/down_proj.
+std::vector<checkpoint::NameRule> DecoderNames();
+// Adds experts called mlp.experts.N.{gate,up,down}_proj, per expert or stacked ([E, 2F, D], gate rows first), and the router mlp.gate.
+void AddExpertNames(std::vector<checkpoint::NameRule>& names);
+
+}  // namespace halfbyte::model

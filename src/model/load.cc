@@ -1,0 +1,125 @@
+#include "model/load.h"
+
+#include <chrono>
+#include <unordered_set>
+
+#include "base/log.h"
+#include "checkpoint/quant_metadata.h"
+#include "kernels/create_backend.h"
+#include "model/family.h"
+#include "model/weights.h"
+#include "platform/cpu_features.h"
+#include "platform/memory.h"
+#include "platform/parallel.h"
+#include "quant/dummy_load.h"
+
+namespace halfbyte::model {
+namespace {
+
+using base::ErrorCode;
+
+// What loading may take beside the weights and the cache: staging buffers of every worker, activations, the program itself.
+constexpr int64_t kWorkingBytes = 256 << 20;
+
+quant::AutoFacts Facts(const ModelSpec& spec, std::string_view backend, const quant::SourceMap& sources) {
+  quant::AutoFacts facts;
+  facts.device = backend;
+  facts.has_experts = spec.has_experts();
+  facts.cpu_has_amx = platform::Cpu().HasAmxBf16();
+  for (const quant::SourceMatrix& m : sources.matrices)
+    if (checkpoint::IsExpertRole(m.id.role) && m.format.is_nvfp4()) { facts.serialized_nvfp4 = true; break; }
+  return facts;
+}
+
+base::Result<quant::QuantPlan> Plan(const ModelSpec& spec, quant::SourceMap sources, const LoadSettings& settings, std::string_view backend,
+                                    const checkpoint::QuantMetadata& metadata) {
+  quant::PlanOptions options;
+  HB_ASSIGN_OR_RETURN(options.mode, quant::ResolveMode(settings.quantization, Facts(spec, backend, sources)));
+  options.mode_is_explicit = settings.quantization != "auto";
+  options.contract = numerics::WeightContract::Online();
+  options.plain = backend == "reference" ? tensor::DType::kF32 : tensor::DType::kBF16;
+  options.dense = settings.dense;
+  HB_ASSIGN_OR_RETURN(options.ignored, quant::LayerSelection::Make(settings.ignore_layers, "--ignore-layers", quant::PatternSyntax::kPaths));
+  HB_ASSIGN_OR_RETURN(options.source_ignored, quant::LayerSelection::Make(metadata.excludes, metadata.excludes_origin, quant::PatternSyntax::kPatterns));
+  HB_ASSIGN_OR_RETURN(quant::QuantPlan plan, quant::MakePlan(std::move(sources), options));
+  plan.warnings.insert(plan.warnings.begin(), metadata.warnings.begin(), metadata.warnings.end());
+  return plan;
+}
+
+base::Status CheckMemory(const kernels::Backend& backend, const ModelSpec& spec, const quant::QuantPlan& plan, Arithmetic arithmetic) {
+  const int64_t weights = Weights::PackedBytes(backend, spec, plan, arithmetic);
+  int64_t largest = 0;
+  for (const quant::PlannedMatrix& m : plan.matrices)
+    if (m.action == quant::Action::kQuantize) largest = std::max(largest, 6 * m.source.rows * m.source.cols);
+  const int64_t need = weights + kWorkingBytes + 2 * largest * platform::AllowedThreads();
+  const int64_t have = static_cast<int64_t>(platform::AvailableMemory());
+  if (need <= have) return {};
+  auto gib = [](int64_t b) { return static_cast<double>(b) / (1 << 30); };
+  return base::Fail(base::Error(ErrorCode::kOutOfMemory, base::StrCat("this model needs ", gib(need), " GiB (", gib(weights), " GiB of weights), ", gib(have), " GiB are free"))
+                        .Hint("a 4-bit mode needs less: --quantization w4a16, --dense-quantization fp8"));
+}
+
+base::Result<quant::LoadStats> DummyLoad(const quant::QuantPlan& plan, Weights& weights) {
+  const auto start = std::chrono::steady_clock::now();
+  HB_RETURN_IF_ERROR(quant::RunDummyLoad(plan, weights, 1));
+  quant::LoadStats stats;
+  for (const quant::PlannedMatrix& m : plan.matrices) stats.parameters += m.source.rows * m.source.cols;
+  stats.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return stats;
+}
+
+}  // namespace
+
+base::Result<Prepared> PrepareFromConfig(const base::Json& config, const base::Json& generation_config, const LoadSettings& settings, std::string_view backend_name) {
+  Prepared p;
+  HB_ASSIGN_OR_RETURN(p.spec, ReadSpec(ConfigReader(config, generation_config)));
+  HB_ASSIGN_OR_RETURN(p.plan, Plan(p.spec, quant::DummySources(ExpectedTensors(p.spec), p.spec.tied), settings, backend_name, {}));
+  return p;
+}
+
+base::Result<Prepared> Prepare(const std::filesystem::path& folder, const LoadSettings& settings, std::string_view backend_name) {
+  if (settings.dummy) {
+    HB_ASSIGN_OR_RETURN(auto opened, checkpoint::ModelFolder::Open(folder));
+    HB_ASSIGN_OR_RETURN(auto configs, checkpoint::ReadModelConfigs(opened));
+    return PrepareFromConfig(configs.config, configs.generation_config, settings, backend_name);
+  }
+  Prepared p;
+  HB_ASSIGN_OR_RETURN(p.files, checkpoint::Checkpoint::Open(folder));
+  std::unordered_set<std::string> names;
+  for (const checkpoint::TensorEntry& e : p.files->tensors()) names.insert(checkpoint::NameMap::StripWrappers(e.name));
+  ConfigReader reader(p.files->config(), p.files->generation_config(), [&](std::string_view name) { return names.count(std::string(name)) != 0; });
+  HB_ASSIGN_OR_RETURN(p.spec, ReadSpec(reader));
+  HB_ASSIGN_OR_RETURN(const checkpoint::QuantMetadata metadata, checkpoint::ReadQuantMetadata(p.files->config(), &p.files->hf_quant_config()));
+  p.producer = metadata.producer;
+  quant::SourceOptions source_options;
+  if (metadata.main.block[0] > 0) source_options.fp8_block = {static_cast<int32_t>(metadata.main.block[0]), static_cast<int32_t>(metadata.main.block[1])};
+  const checkpoint::NameMap map(p.spec.names, static_cast<int64_t>(p.spec.layers.size()));
+  HB_ASSIGN_OR_RETURN(quant::SourceMap sources, quant::MapSources(*p.files, map, ExpectedTensors(p.spec), source_options));
+  p.spec.tied = sources.tied;
+  HB_ASSIGN_OR_RETURN(p.plan, Plan(p.spec, std::move(sources), settings, backend_name, metadata));
+  p.plan.warnings.insert(p.plan.warnings.end(), p.files->warnings().begin(), p.files->warnings().end());
+  return p;
+}
+
+base::Result<LoadedModel> LoadModel(const std::filesystem::path& folder, const LoadSettings& settings) {
+  kernels::BackendOptions backend_options{settings.threads, settings.kernels};
+  HB_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Backend> backend, kernels::CreateBackend(settings.device, backend_options));
+  const Arithmetic arithmetic = settings.arithmetic.value_or(backend->name() == "reference" ? Arithmetic::kExact : Arithmetic::kRounded);
+  HB_ASSIGN_OR_RETURN(Prepared p, Prepare(folder, settings, backend->name()));
+  if (settings.planned) settings.planned(p.plan);
+  HB_RETURN_IF_ERROR(CheckMemory(*backend, p.spec, p.plan, arithmetic));
+  HB_ASSIGN_OR_RETURN(std::unique_ptr<Weights> weights, Weights::Create(*backend, p.spec, p.plan, arithmetic));
+  LoadedModel loaded;
+  if (settings.dummy) {
+    HB_ASSIGN_OR_RETURN(loaded.stats, DummyLoad(p.plan, *weights));
+  } else {
+    HB_ASSIGN_OR_RETURN(loaded.stats, quant::RunLoad(*p.files, p.plan, *weights, {settings.threads, settings.progress}));
+  }
+  HB_RETURN_IF_ERROR(weights->CheckComplete(p.plan));
+  loaded.packed_bytes = Weights::PackedBytes(*backend, p.spec, p.plan, arithmetic);
+  loaded.plan = std::move(p.plan);
+  loaded.model = std::make_unique<Model>(std::move(p.spec), std::move(weights), std::move(backend), arithmetic);
+  return loaded;
+}
+
+}  // namespace halfbyte::model

@@ -1,0 +1,50 @@
+// From a folder to a running model: read headers, decide the plan, check memory, load, prove completeness.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "quant/load_pipeline.h"
+#include "quant/plan.h"
+
+namespace halfbyte::model {
+
+struct LoadSettings {
+  std::string quantization = "auto";
+  std::string device = "auto";
+  int threads = 0;
+  std::vector<std::string> ignore_layers;
+  quant::DenseQuantization dense = quant::DenseQuantization::kNone;
+  std::optional<Arithmetic> arithmetic;  // none: exact on reference, rounded elsewhere
+  bool dummy = false;                    // random weights: the folder needs only a config.json
+  std::vector<std::pair<std::string, std::string>> kernels;
+  std::function<void(const quant::LoadProgress&)> progress;
+  std::function<void(const quant::QuantPlan&)> planned;  // called before a byte of data is read: the load report
+};
+
+// What headers say: enough for `inspect`, and the first half of a load.
+struct Prepared {
+  std::optional<checkpoint::Checkpoint> files;  // none for dummy weights and for a bare config
+  ModelSpec spec;
+  quant::QuantPlan plan;
+  std::string producer;                         // "modelopt 0.47.0", empty where nobody said
+};
+// backend_name: whose rules apply (plain types, supported modes).
+base::Result<Prepared> Prepare(const std::filesystem::path& folder, const LoadSettings& settings, std::string_view backend_name);
+// The same from a config.json alone: every tensor is taken to be BF16.
+base::Result<Prepared> PrepareFromConfig(const base::Json& config, const base::Json& generation_config, const LoadSettings& settings, std::string_view backend_name);
+
+struct LoadedModel {
+  std::unique_ptr<Model> model;
+  quant::QuantPlan plan;
+  quant::LoadStats stats;
+  int64_t packed_bytes = 0;
+};
+base::Result<LoadedModel> LoadModel(const std::filesystem::path& folder, const LoadSettings& settings);
+
+}  // namespace halfbyte::model

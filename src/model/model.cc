@@ -1,0 +1,191 @@
+#include "model/model.h"
+
+#include <algorithm>
+
+#include "model/weights.h"
+
+namespace halfbyte::model {
+namespace {
+
+using kernels::Batch;
+using kernels::Matrix;
+using kernels::MutableMatrix;
+using tensor::DType;
+
+}  // namespace
+
+std::vector<LayerState> LayerStates(const ModelSpec& spec, int64_t block_tokens, DType kv_dtype) {
+  std::vector<LayerState> out;
+  for (const LayerSpec& l : spec.layers)
+    out.push_back(PagedState{{l.attention.kv_heads, l.attention.head_dim, block_tokens, kv_dtype}, l.attention.window});
+  return out;
+}
+
+// Activations of one step, grown to the largest batch seen. act is BF16 (rounded form) or F32 (exact).
+struct Model::Scratch {
+  int64_t rows = 0, logit_rows = 0;
+  tensor::Buffer residual, norm, q, k, v, q_act, attention, gate, up, hidden, y, shared_gate, router, logits, final_rows, final_norm;
+  std::vector<int32_t> ids;
+  std::vector<float> weights;
+  std::vector<float> host_logits;
+  tensor::Buffer route_ids, route_weights;
+};
+
+Model::Model(ModelSpec spec, std::unique_ptr<Weights> weights, std::unique_ptr<kernels::Backend> backend, Arithmetic arithmetic)
+    : spec_(std::move(spec)), backend_(std::move(backend)), weights_(std::move(weights)), arithmetic_(arithmetic), scratch_(std::make_unique<Scratch>()) {}
+Model::~Model() = default;
+
+namespace {
+
+// One layer's step over the batch: what the whole model is made of.
+class LayerPass {
+ public:
+  LayerPass(kernels::Backend& b, const ModelSpec& spec, const Weights& w, DType act, const Batch& batch) : b_(b), spec_(spec), w_(w), act_(act), batch_(batch) {}
+
+  void Norm(Matrix x, const Vector& weight, MutableMatrix out) const { b_.RmsNorm({x, weight.data(), spec_.norm_eps, spec_.norm_plus_one, out}); }
+
+  // residual += o_proj(attention(norm(residual)))
+  template <typename S>
+  void Attention(int layer, const LayerWeights& lw, S& s, kernels::KvLayer kv) const {
+    const AttentionSpec& a = spec_.layers[static_cast<size_t>(layer)].attention;
+    const int64_t t = batch_.rows, qn = a.heads * a.head_dim, kn = a.kv_heads * a.head_dim;
+    MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden), norm(s.norm.data(), act_, t, spec_.hidden);
+    MutableMatrix q(s.q.data(), DType::kF32, t, qn), k(s.k.data(), DType::kF32, t, kn), v(s.v.data(), DType::kF32, t, kn);
+    MutableMatrix q_act(s.q_act.data(), act_, t, qn), out(s.attention.data(), act_, t, qn);
+    Norm(residual, lw.attention_norm, norm);
+    const kernels::LinearPart qkv[] = {{lw.q.get(), lw.q_bias.data(), q}, {lw.k.get(), lw.k_bias.data(), k}, {lw.v.get(), lw.v_bias.data(), v}};
+    b_.Linear({norm, batch_.prompt_rows, qkv});
+    kernels::QkvOp op;
+    op.batch = batch_;
+    op.heads = a.heads; op.kv_heads = a.kv_heads; op.head_dim = a.head_dim;
+    op.q = q; op.k = k; op.v = v;
+    op.clip = a.clip;
+    op.norm = a.qk_norm;
+    op.q_norm = lw.q_norm.data(); op.k_norm = lw.k_norm.data();
+    op.eps = spec_.norm_eps;
+    op.plus_one = spec_.norm_plus_one;
+    op.rope = {spec_.rope.dims, w_.inv_freq.data(), spec_.rope.scale};
+    op.q_out = q_act;
+    op.kv = kv;
+    b_.Qkv(op);
+    b_.Attention({batch_, a.heads, a.kv_heads, a.head_dim, a.scale, a.window, nullptr, q_act, kv, out, act_ == DType::kF32});
+    const kernels::LinearPart o[] = {{lw.o.get(), lw.o_bias.data(), residual, true}};
+    b_.Linear({out, batch_.prompt_rows, o});
+  }
+
+  // residual += down(silu(gate(norm)) * up(norm))
+  template <typename S>
+  void Ffn(int layer, const LayerWeights& lw, S& s) const {
+    const LayerSpec& spec = spec_.layers[static_cast<size_t>(layer)];
+    const int64_t t = batch_.rows;
+    MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden), norm(s.norm.data(), act_, t, spec_.hidden);
+    Norm(residual, lw.ffn_norm, norm);
+    if (spec.dense) Mlp(norm, *lw.dense_gate, *lw.dense_up, *lw.dense_down, spec.dense->f, s, residual, true);
+    if (spec.moe) Moe(*spec.moe, lw, s, norm, residual);
+  }
+
+ private:
+  template <typename S>
+  void Mlp(Matrix x, const kernels::LinearWeight& gate_w, const kernels::LinearWeight& up_w, const kernels::LinearWeight& down_w, int64_t f, S& s, MutableMatrix out, bool accumulate) const {
+    const int64_t t = batch_.rows;
+    MutableMatrix gate(s.gate.data(), DType::kF32, t, f), up(s.up.data(), DType::kF32, t, f), h(s.hidden.data(), act_, t, f);
+    const kernels::LinearPart in[] = {{&gate_w, nullptr, gate}, {&up_w, nullptr, up}};
+    b_.Linear({x, batch_.prompt_rows, in});
+    b_.SiluMul({gate, up, h});
+    const kernels::LinearPart down[] = {{&down_w, nullptr, out, accumulate}};
+    b_.Linear({h, batch_.prompt_rows, down});
+  }
+
+  template <typename S>
+  void Moe(const MoeSpec& moe, const LayerWeights& lw, S& s, Matrix x, MutableMatrix residual) const {
+    const int64_t t = batch_.rows, picks = t * moe.top_k;
+    MutableMatrix logits(s.router.data(), DType::kF32, t, moe.experts);
+    const kernels::LinearPart router[] = {{lw.router.get(), nullptr, logits}};
+    b_.Linear({x, batch_.prompt_rows, router});
+    std::span<int32_t> ids(s.route_ids.template as<int32_t>(), static_cast<size_t>(picks));
+    std::span<float> weights(s.route_weights.template as<float>(), static_cast<size_t>(picks));
+    b_.Route({logits, moe.score, moe.top_k, moe.normalize, moe.scaling, ids, weights});
+    b_.Moe({x, batch_.prompt_rows, lw.experts.get(), moe.top_k, ids, weights, residual});
+    if (moe.shared == SharedExpert::kNone) return;
+    MutableMatrix y(s.y.data(), DType::kF32, t, spec_.hidden), gate;
+    Mlp(x, *lw.shared_gate, *lw.shared_up, *lw.shared_down, moe.shared_f, s, y, false);
+    if (moe.shared == SharedExpert::kSigmoidGated) {
+      gate = MutableMatrix(s.shared_gate.data(), DType::kF32, t, 1);
+      const kernels::LinearPart g[] = {{lw.shared_expert_gate.get(), nullptr, gate}};
+      b_.Linear({x, batch_.prompt_rows, g});
+    }
+    b_.AddGated({y, gate, residual});
+  }
+
+  kernels::Backend& b_;
+  const ModelSpec& spec_;
+  const Weights& w_;
+  DType act_;
+  const Batch& batch_;
+};
+
+base::Status Grow(kernels::Backend& b, tensor::Buffer& buffer, int64_t elements, DType dtype) {
+  const size_t bytes = static_cast<size_t>(elements) * static_cast<size_t>(tensor::DTypeBits(dtype) / 8);
+  if (buffer.bytes() >= bytes && buffer.data()) return {};
+  buffer = {};
+  HB_ASSIGN_OR_RETURN(buffer, b.Allocate(bytes));
+  return {};
+}
+
+}  // namespace
+
+base::Result<Matrix> Model::Forward(const Step& step, StatePool& state) {
+  const int64_t t = static_cast<int64_t>(step.tokens.size()), n = static_cast<int64_t>(step.logit_rows.size());
+  const DType act = arithmetic_ == Arithmetic::kExact ? DType::kF32 : DType::kBF16;
+  Scratch& s = *scratch_;
+  kernels::Backend& b = *backend_;
+  for (int32_t token : step.tokens) HB_CHECK(0 <= token && token < spec_.vocab, "token ", token);
+
+  // Widest of each kind over all layers, so that every layer uses the same memory.
+  if (t > s.rows) {
+    int64_t qn = 0, kn = 0, f = 0, experts = 0, picks = 0;
+    for (const LayerSpec& l : spec_.layers) {
+      qn = std::max(qn, l.attention.heads * l.attention.head_dim);
+      kn = std::max(kn, l.attention.kv_heads * l.attention.head_dim);
+      if (l.dense) f = std::max(f, l.dense->f);
+      if (l.moe) { f = std::max(f, l.moe->shared_f); experts = std::max(experts, l.moe->experts); picks = std::max(picks, l.moe->top_k); }
+    }
+    const int64_t d = spec_.hidden;
+    for (auto [buffer, width, dtype] : std::initializer_list<std::tuple<tensor::Buffer*, int64_t, DType>>{
+             {&s.residual, d, DType::kF32}, {&s.norm, d, act}, {&s.q, qn, DType::kF32}, {&s.k, kn, DType::kF32}, {&s.v, kn, DType::kF32}, {&s.q_act, qn, act},
+             {&s.attention, qn, act}, {&s.gate, f, DType::kF32}, {&s.up, f, DType::kF32}, {&s.hidden, f, act}, {&s.y, d, DType::kF32}, {&s.shared_gate, 1, DType::kF32},
+             {&s.router, experts, DType::kF32}, {&s.route_ids, picks, DType::kI32}, {&s.route_weights, picks, DType::kF32}})
+      HB_RETURN_IF_ERROR(Grow(b, *buffer, t * width, dtype));
+    s.rows = t;
+  }
+  HB_RETURN_IF_ERROR(Grow(b, s.final_rows, n * spec_.hidden, DType::kF32));
+  HB_RETURN_IF_ERROR(Grow(b, s.final_norm, n * spec_.hidden, act));
+  HB_RETURN_IF_ERROR(Grow(b, s.logits, n * spec_.vocab, DType::kF32));
+
+  const Batch batch{t, step.prompt_rows, step.sequences};
+  MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden);
+  b.Embed({weights_->embedding.get(), step.tokens, residual});
+  LayerPass pass(b, spec_, *weights_, act, batch);
+  for (int l = 0; l < static_cast<int>(spec_.layers.size()); ++l) {
+    const LayerWeights& lw = weights_->layers[static_cast<size_t>(l)];
+    kernels::KvLayer kv = state.Kv(l);
+    kv.k_scale = lw.k_scale;
+    kv.v_scale = lw.v_scale;
+    pass.Attention(l, lw, s, kv);
+    pass.Ffn(l, lw, s);
+  }
+  if (n == 0) {
+    HB_RETURN_IF_ERROR(b.Synchronize());
+    return Matrix(nullptr, DType::kF32, 0, spec_.vocab);
+  }
+  MutableMatrix rows(s.final_rows.data(), DType::kF32, n, spec_.hidden), norm(s.final_norm.data(), act, n, spec_.hidden), logits(s.logits.data(), DType::kF32, n, spec_.vocab);
+  b.GatherRows({residual, step.logit_rows, rows});
+  pass.Norm(rows, weights_->final_norm, norm);
+  const int64_t prompt_logits = std::lower_bound(step.logit_rows.begin(), step.logit_rows.end(), step.prompt_rows) - step.logit_rows.begin();
+  const kernels::LinearPart head[] = {{weights_->lm_head.get(), nullptr, logits}};
+  b.Linear({norm, prompt_logits, head});
+  HB_RETURN_IF_ERROR(b.Synchronize());
+  return Matrix(logits);
+}
+
+}  // namespace halfbyte::model
