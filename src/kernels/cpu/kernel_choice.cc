@@ -1,0 +1,72 @@
+#include "kernels/cpu/kernel_choice.h"
+
+namespace halfbyte::kernels::cpu {
+namespace {
+
+using base::ErrorCode;
+
+// All kernels of a table kind that this machine can run, oldest instruction set first.
+template <typename Kernel>
+std::vector<const Kernel*> Usable(const platform::CpuFeatures& cpu, std::initializer_list<std::span<const Kernel* const>> tables) {
+  std::vector<const Kernel*> out;
+  for (auto table : tables)
+    for (const Kernel* k : table)
+      if (k->available(cpu)) out.push_back(k);
+  return out;
+}
+
+void Take(KernelChoice& c, const LinearKernel* k) {
+  auto kind = static_cast<int>(k->kind);
+  c.linear[kind][static_cast<int>(RowType::kBf16)] = k;
+  if (k->act == RowType::kF32) c.linear[kind][static_cast<int>(RowType::kF32)] = k;
+}
+void Take(KernelChoice& c, const RowKernels* k) { c.rows = k; }
+void Take(KernelChoice& c, const AttentionKernel* k) {
+  c.attention = k;
+  if (!k->rounded) c.attention_exact = k;
+}
+
+// The newest of all, then what the user named.
+template <typename Kernel>
+base::Status Choose(KernelChoice& c, const std::vector<const Kernel*>& usable, std::string_view op, const BackendOptions& options) {
+  for (const Kernel* k : usable) Take(c, k);
+  for (const auto& [key, name] : options.kernels) {
+    if (key != op) continue;
+    bool found = false;
+    for (const Kernel* k : usable)
+      if (k->name == name || k->machine == name) { Take(c, k); found = true; }
+    if (found) continue;
+    std::string names;
+    for (const Kernel* k : usable) names += std::string(names.empty() ? "" : ", ") + k->name;
+    return base::Fail(ErrorCode::kInvalidArgument, "no kernel ", name, " for ", op, " on this machine; it can run: ", names);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> KernelChoice::Names() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  auto add = [&](const char* op, const char* name) {
+    if (out.empty() || out.back() != std::pair<std::string, std::string>(op, name)) out.emplace_back(op, name);
+  };
+  for (const auto& kind : linear)
+    for (const LinearKernel* k : {kind[1], kind[0]}) add("linear", k->name);
+  add("attention", attention->name);
+  add("attention", attention_exact->name);
+  add("rows", rows->name);
+  return out;
+}
+
+base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const platform::CpuFeatures& cpu) {
+  if (!cpu.HasAvx2())
+    return base::Fail(base::Error(ErrorCode::kUnsupported, "the cpu backend needs AVX2, FMA and F16C; this processor has: " + cpu.ToString())
+                          .Hint("use --device reference, which runs anywhere"));
+  KernelChoice c;
+  HB_RETURN_IF_ERROR(Choose(c, Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear()}), "linear", options));
+  HB_RETURN_IF_ERROR(Choose(c, Usable<RowKernels>(cpu, {Avx2Rows(), Avx512Rows()}), "rows", options));
+  HB_RETURN_IF_ERROR(Choose(c, Usable<AttentionKernel>(cpu, {Avx2Attention(), Avx512Attention()}), "attention", options));
+  return c;
+}
+
+}  // namespace halfbyte::kernels::cpu

@@ -1,0 +1,141 @@
+// Dense products: pack x once a row form, then cut (part, panels, tiles of x) into tasks. No cut changes a result (common/linear_template.h).
+#include <algorithm>
+
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/packed_linear.h"
+#include "platform/parallel.h"
+
+namespace halfbyte::kernels::cpu {
+namespace {
+
+// Rows [begin, end) of x in the form that kernels of one act and tile height read. Groups of rows that are kept apart have their own.
+struct PackedRows {
+  RowType act;
+  int tile_rows;
+  int64_t begin, end;
+  int64_t depth = 0;
+  const void* data = nullptr;
+  int64_t offset = 0;  // into the scratch memory; unused where x serves as it is
+};
+
+struct Job {
+  const LinearPart* part;
+  const LinearView* view;
+  LinearRun run;
+  size_t x;            // index of its PackedRows
+  int64_t tiles, panel_step, tile_step;
+  int64_t first_task, panel_tasks;
+};
+
+int64_t UnitBytes(RowType act, int64_t k) { return act == RowType::kF32 ? 4 * k : 2 * k; }
+
+// One row in the kernel's own form, not in need of padding: x itself is its packed form.
+bool ServesAsItIs(const Matrix& x, const PackedRows& p) {
+  return p.end - p.begin == 1 && x.cols % kPackedDepth == 0 && (x.dtype == DType::kBF16) == (p.act == RowType::kBf16);
+}
+
+void PackRows(const Matrix& x, PackedRows& p, const RowKernels& rows, std::byte* scratch) {
+  const int64_t tiles = (p.end - p.begin + p.tile_rows - 1) / p.tile_rows, bf16 = x.dtype == DType::kBF16;
+  std::byte* out = scratch + p.offset;
+  p.data = out;
+  platform::ParallelFor(tiles, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t row = p.begin + t * p.tile_rows, n = std::min<int64_t>(p.tile_rows, p.end - row);
+      auto* in = static_cast<const std::byte*>(x.data) + row * x.ld * (bf16 ? 2 : 4);
+      std::byte* tile = out + UnitBytes(p.act, p.depth) * t * p.tile_rows;
+      if (p.act == RowType::kF32) rows.pack_f32(in, bf16, n, x.cols, x.ld, p.depth, reinterpret_cast<float*>(tile));
+      else rows.pack_bf16(in, bf16, n, x.cols, x.ld, p.depth, reinterpret_cast<uint32_t*>(tile));
+    }
+  });
+}
+
+size_t FindRows(std::vector<PackedRows>& all, RowType act, int tile_rows, int64_t begin, int64_t end, int64_t depth) {
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].act == act && all[i].tile_rows == tile_rows && all[i].begin == begin && all[i].end == end) return i;
+  all.push_back({act, tile_rows, begin, end, depth});
+  return all.size() - 1;
+}
+
+// A task should read at least this many weight bytes or do as much arithmetic, so that starting it (about a microsecond) is free.
+constexpr int64_t kTaskBytes = 128 << 10;
+constexpr int64_t kPanelGroup = 4;
+
+void CutJob(Job& job) {
+  const LinearView& v = *job.view;
+  int64_t work = std::max<int64_t>(1, v.panel_bytes * std::max<int64_t>(1, job.tiles / 4));
+  job.panel_step = std::clamp<int64_t>(kTaskBytes / work, 1, v.panels);
+  job.panel_step = (job.panel_step + kPanelGroup - 1) / kPanelGroup * kPanelGroup;
+  job.panel_tasks = (v.panels + job.panel_step - 1) / job.panel_step;
+  // Few panels and many rows: cut the rows too.
+  int64_t want = 4 * platform::Threads();
+  int64_t cuts = job.panel_tasks >= want ? 1 : std::min<int64_t>((want + job.panel_tasks - 1) / job.panel_tasks, std::max<int64_t>(1, job.tiles / 4));
+  job.tile_step = (job.tiles + cuts - 1) / cuts;
+}
+
+void RunTask(const Job& job, const PackedRows& x, int64_t task) {
+  const LinearPart& part = *job.part;
+  LinearCall call;
+  call.w = *job.view;
+  call.x = x.data;
+  call.rows = x.end - x.begin;
+  call.x_depth = x.depth;
+  call.out = part.out.row<float>(x.begin);
+  call.out_ld = part.out.ld;
+  call.bias = part.bias;
+  call.accumulate = part.accumulate;
+  int64_t panel = task % job.panel_tasks * job.panel_step, tile = task / job.panel_tasks * job.tile_step;
+  job.run(call, panel, std::min(panel + job.panel_step, job.view->panels), tile, std::min(tile + job.tile_step, job.tiles));
+}
+
+}  // namespace
+
+void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch) {
+  const Matrix& x = op.x;
+  if (x.rows == 0) return;
+  HB_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kBF16, tensor::DTypeName(x.dtype));
+  const int act = static_cast<int>(x.dtype == DType::kBF16 ? RowType::kBf16 : RowType::kF32);
+  std::vector<PackedRows> packed;
+  std::vector<Job> jobs;
+  for (const LinearPart& part : op.parts) {
+    const LinearView& view = static_cast<const PackedLinear*>(part.weight)->view();
+    HB_CHECK(x.cols == view.k && part.out.cols == view.n && part.out.rows == x.rows && part.out.dtype == DType::kF32, "x [", x.rows, ", ", x.cols, "], W [",
+             view.n, ", ", view.k, "], out [", part.out.rows, ", ", part.out.cols, "]");
+    const LinearKernel& kernel = *kernels.linear[static_cast<int>(view.kind)][act];
+    auto add = [&](LinearRun run, int64_t begin, int64_t end) {
+      if (begin == end || view.panels == 0) return;
+      size_t rows = FindRows(packed, kernel.act, kernel.tile_rows, begin, end, PaddedDepth(x.cols));
+      jobs.push_back({&part, &view, run, rows, (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
+    };
+    if (kernel.run_prompt == kernel.run_generated) {
+      add(kernel.run_prompt, 0, x.rows);
+    } else {
+      add(kernel.run_prompt, 0, op.prompt_rows);
+      add(kernel.run_generated, op.prompt_rows, x.rows);
+    }
+  }
+  int64_t bytes = 0;
+  for (PackedRows& p : packed) {
+    p.offset = bytes;
+    if (!ServesAsItIs(x, p)) bytes += UnitBytes(p.act, p.depth) * (p.end - p.begin);
+  }
+  std::byte* memory = scratch.Get(bytes);
+  for (PackedRows& p : packed) {
+    if (ServesAsItIs(x, p)) p.data = static_cast<const std::byte*>(x.data) + p.begin * x.ld * tensor::DTypeBits(x.dtype) / 8;
+    else PackRows(x, p, *kernels.rows, memory);
+  }
+  int64_t tasks = 0;
+  for (Job& job : jobs) {
+    CutJob(job);
+    job.first_task = tasks;
+    tasks += job.panel_tasks * ((job.tiles + job.tile_step - 1) / job.tile_step);
+  }
+  platform::ParallelFor(tasks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      size_t j = jobs.size() - 1;
+      while (jobs[j].first_task > t) --j;
+      RunTask(jobs[j], packed[jobs[j].x], t - jobs[j].first_task);
+    }
+  });
+}
+
+}  // namespace halfbyte::kernels::cpu
