@@ -34,6 +34,10 @@ if(HALFBYTE_SANITIZE)
   add_link_options(-fsanitize=${HALFBYTE_SANITIZE})
 endif()
 
+if(HALFBYTE_BUILD_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage in our own code; only the fuzzers link libFuzzer's main
+endif()
+
 find_program(HALFBYTE_CCACHE ccache)
 if(HALFBYTE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${HALFBYTE_CCACHE}")

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -137,9 +139,11 @@ base::Status Checkpoint::OpenUnindexed(const CheckpointOptions& options) {
     return Fail(base::Error(ErrorCode::kNotFound, StrCat(folder_.path().string(), " has no *.safetensors file")).Hint("only safetensors checkpoints are read; the download may be incomplete"));
   auto counts = [](const std::string& name) { return name.starts_with("model") || name.starts_with("mtp"); };
   bool any_model = std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("model"); });
-  auto first_aside = any_model ? std::stable_partition(names.begin(), names.end(), counts) : names.end();
-  std::vector<std::string> aside(first_aside, names.end());
-  names.erase(first_aside, names.end());
+  std::vector<std::string> aside;
+  if (any_model) {
+    std::copy_if(names.begin(), names.end(), std::back_inserter(aside), std::not_fn(counts));
+    std::erase_if(names, std::not_fn(counts));
+  }
   if (std::vector<std::string> missing = MissingParts(names); !missing.empty())
     return Fail(base::Error(ErrorCode::kNotFound, StrCat(folder_.path().string(), " lacks ", missing.size(), " parts of the model: ", Some(missing))).Hint("the download may be incomplete"));
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "checkpoint/name_rules.h"
 #include "checkpoint/quant_labels.h"
@@ -105,7 +106,7 @@ base::Result<QuantMetadata> ReadQuantMetadata(const Json& config, const Json* hf
   if (m.main.label == "MIXED_PRECISION" && m.layers.empty() && !m.experts && m.dialect == QuantDialect::kModelOpt)
     m.warnings.push_back("the label MIXED_PRECISION comes without quantized_layers; the tensors decide");
   if (m.dialect == QuantDialect::kNone) m.origin.clear();
-  std::stable_sort(m.layers.begin(), m.layers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(m.layers.begin(), m.layers.end(), [](const auto& a, const auto& b) { return std::tie(a.first, a.second.label) < std::tie(b.first, b.second.label); });
   return std::move(m);
 }
 
