@@ -1,10 +1,12 @@
 #include "kernels/create_backend.h"
 
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace halfbyte::kernels {
 
 base::Result<std::unique_ptr<Backend>> CreateBackend(std::string_view device, const BackendOptions& options) {
+  if (device == "auto" || device == "cpu") return CreateCpuBackend(options);
   if (device == "reference") return CreateReferenceBackend(options);
   if (device == "cuda" || device.starts_with("cuda:"))
     return base::Fail(base::Error(base::ErrorCode::kUnsupported, "this build has no CUDA backend").Hint("use --device cpu"));
