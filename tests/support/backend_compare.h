@@ -29,13 +29,16 @@ namespace halfbyte::test {
 
 using Skipped = std::vector<std::string>;  // one line for each format or experts spec that the backend does not offer
 
+// kQuick: every format and form, but fewer and smaller shapes (a second or two; for sanitizer builds and faults that hit everywhere).
+enum class Effort { kQuick, kFull };
+
 Skipped CompareLinear(kernels::Backend& backend);
-Skipped CompareMoe(kernels::Backend& backend);
+Skipped CompareMoe(kernels::Backend& backend, Effort effort = Effort::kFull);
 
 // A row's result is bitwise the same alone, among others, with any split of the rows into prompt and generated ones (within its class)
 // and with 1, 2 and 5 threads.
 Skipped CheckLinearInvariance(kernels::Backend& backend);
-Skipped CheckMoeInvariance(kernels::Backend& backend);
+Skipped CheckMoeInvariance(kernels::Backend& backend, Effort effort = Effort::kFull);
 
 // moe.out.* of the reference data (an independent implementation's results), largest error 1e-5: w4a16, per token, static. Exact form, x FP32.
 void CheckMoeGolden(kernels::Backend& backend);

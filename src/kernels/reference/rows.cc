@@ -38,17 +38,23 @@ void StoreRow(std::span<const double> values, const tensor::MutableMatrix& out, 
 }
 
 double Dot(const double* a, const double* b, int64_t n) {
-  typedef double Lanes __attribute__((vector_size(64)));
-  Lanes sum = {};
+  // Pairs, because every 64-bit machine has them; one wide vector type is lowered through memory by GCC 12 and four times slower.
+  typedef double Pair __attribute__((vector_size(16)));
+  const auto load = [](const double* p) {
+    Pair v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  };
+  Pair s0 = {}, s1 = {}, s2 = {}, s3 = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    Lanes x, y;
-    std::memcpy(&x, a + i, sizeof x);
-    std::memcpy(&y, b + i, sizeof y);
-    sum += x * y;
+    s0 += load(a + i) * load(b + i);
+    s1 += load(a + i + 2) * load(b + i + 2);
+    s2 += load(a + i + 4) * load(b + i + 4);
+    s3 += load(a + i + 6) * load(b + i + 6);
   }
-  double total = 0;
-  for (int lane = 0; lane < 8; ++lane) total += sum[lane];
+  const Pair sum = (s0 + s1) + (s2 + s3);
+  double total = sum[0] + sum[1];
   for (; i < n; ++i) total += a[i] * b[i];
   return total;
 }

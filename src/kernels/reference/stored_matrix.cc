@@ -1,5 +1,6 @@
 #include "kernels/reference/stored_matrix.h"
 
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -20,6 +21,17 @@ using tensor::Outer;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 size_t RowBytes(const Format& format, int64_t k) { return static_cast<size_t>(k * tensor::DTypeBits(format.elem) / 8); }
+// All 256 values, so that a decoded element costs a look-up.
+template <float (*decode)(uint8_t)>
+const std::array<float, 256>& ByteValues() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> v;
+    for (int code = 0; code < 256; ++code) v[static_cast<size_t>(code)] = decode(static_cast<uint8_t>(code));
+    return v;
+  }();
+  return values;
+}
+
 size_t ScaleBytes(const Format& format) { return static_cast<size_t>(tensor::DTypeBits(*format.block_scale) / 8); }
 
 }  // namespace
@@ -98,9 +110,11 @@ void StoredMatrix::DecodeRow(int64_t n, double* out) const {
   }
   const float* scales = format_.block_scale ? block_scales_.as<float>() + n / format_.block_rows * scale_cols() : nullptr;
   const float outer = Outer(n);
-  for (int64_t i = 0; i < k_; ++i) {
-    const float value = format_.elem == DType::kF8E4M3 ? numerics::E4m3ToFloat(codes[i]) : numerics::E5m2ToFloat(codes[i]);
-    out[i] = value * (scales ? scales[i / format_.block_cols] : outer);
+  const auto& values = format_.elem == DType::kF8E4M3 ? ByteValues<numerics::E4m3ToFloat>() : ByteValues<numerics::E5m2ToFloat>();
+  if (scales == nullptr) {
+    for (int64_t i = 0; i < k_; ++i) out[i] = values[codes[i]] * outer;
+  } else {
+    for (int64_t i = 0; i < k_; ++i) out[i] = values[codes[i]] * scales[i / format_.block_cols];
   }
 }
 

@@ -1,5 +1,6 @@
 // The differential kit must notice faults: backends that are wrong in one thing each, all of which were seen in real engines or are one
 // character away from the right code.
+#include <deque>
 #include <functional>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -57,6 +58,9 @@ int Failures(const std::function<void(Backend&)>& check, Backend& backend) {
   return results.size();
 }
 
+void QuickMoe(Backend& backend) { CompareMoe(backend, Effort::kQuick); }
+void QuickMoeInvariance(Backend& backend) { CheckMoeInvariance(backend, Effort::kQuick); }
+
 // Row 0 of an F32 matrix times 1 + 2^-22: within every bound, but not the same bits.
 void Nudge(const MutableMatrix& m) {
   for (int64_t i = 0; i < m.cols && m.rows > 0; ++i) m.row<float>(0)[i] *= 1 + 0x1p-22f;
@@ -95,14 +99,14 @@ TEST(DifferentialKit, MoeWithOneScaleForGateAndUp) {
       QuantizedMatrix changed = m;
       if (part == ExpertPart::kGate && m.outer) gate = *m.outer;
       if (part == ExpertPart::kUp && m.outer) {
-        up_.push_back(gate);
-        changed.outer = &up_.back();
+        up.push_back(gate);
+        changed.outer = &up.back();
       }
       return Forwarding::PackExpert(w, e, part, changed);
     }
-    std::vector<float> up_ = std::vector<float>();
+    std::deque<float> up;  // addresses stay
   } wrong;
-  EXPECT_GT(Failures(CompareMoe, wrong), 0);
+  EXPECT_GT(Failures(QuickMoe, wrong), 0);
   EXPECT_GT(Failures(CheckUnequalGateUpScales, wrong), 0);
 }
 
@@ -113,7 +117,7 @@ TEST(DifferentialKit, MoeThatDoesNotRoundTheHiddenRow) {
       return Forwarding::CreateExperts(std::move(spec));
     }
   } wrong;
-  EXPECT_GT(Failures(CompareMoe, wrong), 0);
+  EXPECT_GT(Failures(QuickMoe, wrong), 0);
   EXPECT_GT(Failures(CheckMoeGolden, wrong), 0);
 }
 
@@ -128,7 +132,7 @@ TEST(DifferentialKit, MoeThatRoundsXFirst) {
       Forwarding::Moe(changed);
     }
   } wrong;
-  EXPECT_GT(Failures(CompareMoe, wrong), 0);
+  EXPECT_GT(Failures(QuickMoe, wrong), 0);
   EXPECT_GT(Failures(CheckMoeGolden, wrong), 0);
 }
 
@@ -136,7 +140,7 @@ TEST(DifferentialKit, MoeWithoutInputScales) {
   struct Wrong : Forwarding {
     base::Status SetInputScale(ExpertsWeight&, int64_t, ExpertPart, float) override { return {}; }
   } wrong;
-  EXPECT_GT(Failures(CompareMoe, wrong), 0);
+  EXPECT_GT(Failures(QuickMoe, wrong), 0);
   EXPECT_GT(Failures(CheckStaticScales, wrong), 0);
 }
 
@@ -147,8 +151,8 @@ TEST(DifferentialKit, MoeThatDependsOnNeighbours) {
       if (op.x.rows > 16) Nudge(op.out);
     }
   } wrong;
-  EXPECT_EQ(Failures(CompareMoe, wrong), 0);
-  EXPECT_GT(Failures(CheckMoeInvariance, wrong), 0);
+  EXPECT_EQ(Failures(QuickMoe, wrong), 0);
+  EXPECT_GT(Failures(QuickMoeInvariance, wrong), 0);
 }
 
 TEST(DifferentialKit, AttentionFaults) {
