@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "base/result.h"
+#include "base/json.h"
 
 namespace halfbyte::app {
 

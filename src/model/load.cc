@@ -46,12 +46,8 @@ base::Result<quant::QuantPlan> Plan(const ModelSpec& spec, quant::SourceMap sour
   return plan;
 }
 
-base::Status CheckMemory(const kernels::Backend& backend, const ModelSpec& spec, const quant::QuantPlan& plan, Arithmetic arithmetic) {
-  const int64_t weights = Weights::PackedBytes(backend, spec, plan, arithmetic);
-  int64_t largest = 0;
-  for (const quant::PlannedMatrix& m : plan.matrices)
-    if (m.action == quant::Action::kQuantize) largest = std::max(largest, 6 * m.source.rows * m.source.cols);
-  const int64_t need = weights + kWorkingBytes + 2 * largest * platform::AllowedThreads();
+base::Status CheckMemory(const kernels::Backend& backend, const Prepared& p, Arithmetic arithmetic, int workers) {
+  const int64_t weights = Weights::PackedBytes(backend, p.spec, p.plan, arithmetic), need = PeakBytes(p, weights, workers);
   const int64_t have = static_cast<int64_t>(platform::AvailableMemory());
   if (need <= have) return {};
   auto gib = [](int64_t b) { return static_cast<double>(b) / (1 << 30); };
@@ -101,13 +97,26 @@ base::Result<Prepared> Prepare(const std::filesystem::path& folder, const LoadSe
   return p;
 }
 
+int64_t PeakBytes(const Prepared& p, int64_t packed_bytes, int workers) {
+  int64_t unit = 0;  // sources and results of the largest unit
+  for (const quant::PlanUnit& u : p.plan.units) {
+    int64_t bytes = 0;
+    for (int32_t i : u.matrices) {
+      const quant::PlannedMatrix& m = p.plan.matrices[static_cast<size_t>(i)];
+      if (m.action == quant::Action::kQuantize) bytes += m.source.format.Bytes(m.source.rows, m.source.cols);
+    }
+    unit = std::max(unit, bytes);
+  }
+  return packed_bytes + kWorkingBytes + 2 * unit * (workers > 0 ? workers : platform::AllowedThreads());
+}
+
 base::Result<LoadedModel> LoadModel(const std::filesystem::path& folder, const LoadSettings& settings) {
   kernels::BackendOptions backend_options{settings.threads, settings.kernels};
   HB_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Backend> backend, kernels::CreateBackend(settings.device, backend_options));
   const Arithmetic arithmetic = settings.arithmetic.value_or(backend->name() == "reference" ? Arithmetic::kExact : Arithmetic::kRounded);
   HB_ASSIGN_OR_RETURN(Prepared p, Prepare(folder, settings, backend->name()));
   if (settings.planned) settings.planned(p.plan);
-  HB_RETURN_IF_ERROR(CheckMemory(*backend, p.spec, p.plan, arithmetic));
+  HB_RETURN_IF_ERROR(CheckMemory(*backend, p, arithmetic, settings.threads));
   HB_ASSIGN_OR_RETURN(std::unique_ptr<Weights> weights, Weights::Create(*backend, p.spec, p.plan, arithmetic));
   LoadedModel loaded;
   if (settings.dummy) {

@@ -39,6 +39,10 @@ base::Result<Prepared> Prepare(const std::filesystem::path& folder, const LoadSe
 // The same from a config.json alone: every tensor is taken to be BF16.
 base::Result<Prepared> PrepareFromConfig(const base::Json& config, const base::Json& generation_config, const LoadSettings& settings, std::string_view backend_name);
 
+// The most memory that loading will have taken, weights included: packed weights, the sources of the two largest conversions of every
+// worker, and a fixed part for staging and the program. Checked against what is free before a byte is read.
+int64_t PeakBytes(const Prepared& prepared, int64_t packed_bytes, int workers = 0);
+
 struct LoadedModel {
   std::unique_ptr<Model> model;
   quant::QuantPlan plan;

@@ -6,7 +6,6 @@
 #include "numerics/bf16.h"
 #include "numerics/e4m3.h"
 #include "numerics/fp16.h"
-#include "numerics/fp8_dequantizer.h"
 #include "numerics/mxfp4_cast.h"
 #include "numerics/nvfp4_block.h"
 
@@ -28,10 +27,7 @@ float PlainAt(const void* data, DType dtype, int64_t i) {
 void DecodeRows(const tensor::QuantizedMatrix& m, int64_t begin, int64_t count, float* out) {
   const auto* bytes = static_cast<const uint8_t*>(m.elements);
   if (m.format.is_fp8()) {
-    numerics::Fp8Scales scales = m.format.block_scale
-        ? numerics::Fp8PerBlock(static_cast<const float*>(m.block_scales), m.cols, m.format.block_rows, m.format.block_cols)
-        : m.format.outer == tensor::Outer::kPerRow ? numerics::Fp8PerRow(m.outer, m.cols) : numerics::Fp8PerTensor(m.outer, m.rows, m.cols);
-    numerics::DequantizeFp8(bytes, m.format.elem, m.cols, scales, begin, count, out);
+    numerics::DequantizeFp8(bytes, m.format.elem, m.cols, ScalesOf(m), begin, count, out);
     return;
   }
   bytes += begin * m.cols / 2;
@@ -41,6 +37,12 @@ void DecodeRows(const tensor::QuantizedMatrix& m, int64_t begin, int64_t count, 
 }
 
 }  // namespace
+
+numerics::Fp8Scales ScalesOf(const tensor::QuantizedMatrix& m) {
+  if (m.format.block_scale)
+    return numerics::Fp8PerBlock(static_cast<const float*>(m.block_scales), m.cols, m.format.block_rows, m.format.block_cols);
+  return m.format.outer == tensor::Outer::kPerRow ? numerics::Fp8PerRow(m.outer, m.cols) : numerics::Fp8PerTensor(m.outer, m.rows, m.cols);
+}
 
 int64_t ToPlain(const tensor::QuantizedMatrix& m, DType to, void* out) {
   HB_CHECK(to == DType::kBF16 || to == DType::kF32);

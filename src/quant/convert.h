@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "numerics/weight_quantizer.h"
+#include "numerics/fp8_dequantizer.h"
 #include "tensor/matrix.h"
 
 namespace halfbyte::quant {
@@ -13,6 +13,9 @@ namespace halfbyte::quant {
 //   to BF16: FP8 and FP4 are decoded in FP32 and rounded once; FP16 and FP32 are rounded.  to F32: exact, or rounded where FP32 cannot hold scale * code.
 // out: rows * cols elements. Returns how many values changed in a plain conversion (FP16 -> BF16), 0 otherwise.
 int64_t ToPlain(const tensor::QuantizedMatrix& m, tensor::DType to, void* out);
+
+// The scales of an FP8 matrix as the dequantizer wants them.
+numerics::Fp8Scales ScalesOf(const tensor::QuantizedMatrix& m);
 
 // NaN and infinite elements of a plain or FP8 matrix; weights must have none.
 int64_t CountNonfinite(const tensor::QuantizedMatrix& m);

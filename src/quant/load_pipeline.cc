@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "numerics/bf16.h"
+#include "kernels/api/weight_quantizer.h"
 #include "platform/parallel.h"
 #include "quant/convert.h"
 #include "quant/matrix_reader.h"
@@ -98,12 +98,13 @@ class Worker {
   base::Status Quantize(const std::vector<int32_t>& members) {
     HB_CHECK(members.size() <= std::size(buffers_));
     numerics::AmaxResult amax;
+    tensor::Matrix plain[std::size(buffers_)];
     for (size_t i = 0; i < members.size(); ++i) {
       const SourceMatrix& m = plan_.matrices[static_cast<size_t>(members[i])].source;
       HB_ASSIGN_OR_RETURN_AT(QuantizedMatrix q, reader_.Read(m, 0, m.rows, buffers_[i], slice_), m.id.ToString());
       CountRead(q);
-      ToFloats(q, floats_[i]);
-      const numerics::AmaxResult own = numerics::Amax(floats_[i]);
+      plain[i] = ToQuantizerInput(q, bf16_[i]);
+      const numerics::AmaxResult own = quantizer_.amax(plain[i].data, plain[i].dtype, m.rows * m.cols);
       if (own.nan_count || own.inf_count)
         return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("tensor ", m.weight->name, " (", m.id.ToString(), "): ", own.nan_count, " NaN and ",
                                       own.inf_count, " infinite weights")).Hint("the checkpoint is damaged; nothing was converted"));
@@ -115,7 +116,7 @@ class Worker {
       const SourceMatrix& m = planned.source;
       codes_.resize(static_cast<size_t>(m.rows * m.cols / 2));
       scales_.resize(static_cast<size_t>(m.rows * m.cols / 16));
-      numerics::QuantizeMatrix(plan_.contract, floats_[i].data(), m.rows, m.cols, scale, codes_.data(), scales_.data());
+      quantizer_.quantize(plan_.contract, plain[i].data, plain[i].dtype, m.rows, m.cols, scale, codes_.data(), scales_.data());
       shared_.converted += m.rows * m.cols;
       shared_.experts_done += m.id.role == TensorRole::kExpertDown;
       HB_RETURN_IF_ERROR(sink_.PutMatrix(m.id, 0, {planned.target, m.rows, m.cols, codes_.data(), scales_.data(), &scale.ws2}));
@@ -123,12 +124,14 @@ class Worker {
     return {};
   }
 
-  // What the quantizer sees: FP16 as it is, everything else through BF16 (an FP8 source is decoded in FP32 and rounded once).
-  void ToFloats(const QuantizedMatrix& q, std::vector<float>& out) {
+  // What the quantizer sees: BF16 and FP16 as they are, everything else through BF16 (an FP8 source is decoded in FP32 and rounded once).
+  tensor::Matrix ToQuantizerInput(const QuantizedMatrix& q, std::vector<uint16_t>& out) {
+    if (q.format.elem == DType::kBF16 || q.format.elem == DType::kF16) return {q.elements, q.format.elem, q.rows, q.cols};
     out.resize(static_cast<size_t>(q.rows * q.cols));
-    ToPlain(q, DType::kF32, out.data());
-    if (q.format.elem != DType::kF16 && q.format.elem != DType::kBF16)
-      for (float& v : out) v = numerics::RoundToBf16(v);
+    if (q.format.is_fp8()) quantizer_.fp8_to_bf16(static_cast<const uint8_t*>(q.elements), q.format.elem, q.cols, ScalesOf(q), 0, q.rows, out.data());
+    else if (q.format == Format::F32()) quantizer_.f32_to_bf16(static_cast<const float*>(q.elements), q.rows * q.cols, out.data());
+    else ToPlain(q, DType::kBF16, out.data());
+    return {out.data(), DType::kBF16, q.rows, q.cols};
   }
 
   base::Status CheckFinite(const SourceMatrix& m, const QuantizedMatrix& q) {
@@ -145,7 +148,8 @@ class Worker {
   Shared& shared_;
   MatrixBuffer buffers_[3];
   SliceBuffer slice_;
-  std::vector<float> floats_[3];
+  std::vector<uint16_t> bf16_[3];
+  const kernels::WeightQuantizer& quantizer_ = kernels::ChooseWeightQuantizer();
   std::vector<uint8_t> codes_, scales_;
   std::vector<float> row_scales_;
   std::vector<std::byte> plain_;

@@ -185,6 +185,10 @@ const PlannedMatrix* QuantPlan::Find(const TensorId& id) const {
   return it == index.end() ? nullptr : &matrices[static_cast<size_t>(it->second)];
 }
 
+int64_t QuantPlan::BytesBefore(const PlannedMatrix& m) const {
+  return tied && m.source.id.role == TensorRole::kLmHead ? 0 : m.source.format.Bytes(m.source.rows, m.source.cols);
+}
+
 base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options) {
   QuantPlan plan;
   plan.mode = options.mode;
@@ -200,7 +204,7 @@ base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options) 
     any_expert |= checkpoint::IsExpertRole(source.id.role);
     PlannedMatrix m{std::move(source), Action::kKeep, {}};
     HB_RETURN_IF_ERROR(planner.Decide(m));
-    plan.bytes_before += m.source.format.Bytes(m.source.rows, m.source.cols);
+    plan.bytes_before += plan.BytesBefore(m);
     plan.bytes_after += m.target.Bytes(m.source.rows, m.source.cols);
     plan.experts_converted += m.source.id.role == TensorRole::kExpertDown && m.action == Action::kQuantize;
     plan.index.emplace(m.source.id, static_cast<int32_t>(plan.matrices.size()));

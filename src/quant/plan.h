@@ -58,6 +58,8 @@ struct QuantPlan {
 
   // The planned matrix, or null.
   const PlannedMatrix* Find(const TensorId& id) const;
+  // Bytes of the matrix in the files; a head tied to the embedding has none of its own.
+  int64_t BytesBefore(const PlannedMatrix& m) const;
   std::map<TensorId, int32_t> index;                // id -> matrices[]
 };
 

@@ -33,7 +33,7 @@ std::vector<PlanGroup> GroupPlan(const QuantPlan& plan) {
     g.action = m.action;
     ++g.count;
     if (s.id.layer >= 0 && (g.layers.empty() || g.layers.back() != s.id.layer)) g.layers.push_back(s.id.layer);
-    g.bytes_before += s.format.Bytes(s.rows, s.cols);
+    g.bytes_before += plan.BytesBefore(m);
     g.bytes_after += m.target.Bytes(s.rows, s.cols);
   }
   std::vector<PlanGroup> out;
