@@ -16,15 +16,29 @@ namespace {
 
 constexpr size_t kBlock = 1024;
 
-// Max of a block; `wild` is set where an element is NaN or +inf.
+// Max of a block; `wild` is set where an element is NaN or +inf. Sixteen running maxima, because a compiler may not reorder a single
+// one (it has to respect NaN) and would go through the row an element at a time.
 float BlockMax(const float* x, size_t n, bool& wild) {
-  float m = -INFINITY;
-  uint32_t bad = 0;
-  for (size_t i = 0; i < n; ++i) {
-    m = x[i] > m ? x[i] : m;
-    bad |= static_cast<uint32_t>(!(x[i] <= FLT_MAX));
+  constexpr size_t kLanes = 16;
+  float lane[kLanes];
+  int32_t bad[kLanes] = {};
+  for (float& m : lane) m = -INFINITY;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t j = 0; j < kLanes; ++j) {
+      lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+      bad[j] |= x[i + j] <= FLT_MAX ? 0 : 1;
+    }
   }
-  wild |= bad != 0;
+  for (; i < n; ++i) {
+    lane[0] = x[i] > lane[0] ? x[i] : lane[0];
+    bad[0] |= x[i] <= FLT_MAX ? 0 : 1;
+  }
+  float m = -INFINITY;
+  for (size_t j = 0; j < kLanes; ++j) {
+    m = lane[j] > m ? lane[j] : m;
+    wild |= bad[j] != 0;
+  }
   return m;
 }
 

@@ -1,0 +1,202 @@
+#include "engine/engine.h"
+
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+
+namespace halfbyte::engine {
+
+// What the threads share. Callers leave messages; the engine's thread takes all of them between two steps, in order.
+struct Engine::Shared {
+  struct Add { RequestId id; Request request; };
+  struct Drop { RequestId id; };
+  struct Call { const std::function<void()>* work; bool forget; std::promise<void>* done; };
+  using Message = std::variant<Add, Drop, Call>;
+
+  Shared(std::unique_ptr<StepRunner> r, const EngineOptions& o)
+      : options(o), runner(std::move(r)), states(*runner, o.prefix_cache),
+        scheduler({.max_batch = o.max_batch, .prefill_rows = o.prefill_chunk, .logit_rows = LogitRows(runner->traits().vocab), .max_length = o.max_model_len, .max_queue = o.max_queue},
+                  runner->traits(), states),
+        executor(*runner, scheduler) {}
+
+  // Logits of one step take at most 128 MiB beyond those of the decode rows.
+  static int64_t LogitRows(int64_t vocab) { return std::max<int64_t>(1, (int64_t{128} << 20) / (4 * std::max<int64_t>(vocab, 1))); }
+
+  void Run();
+  void Take(Message&& message);
+  void Publish();
+
+  const EngineOptions options;
+  const std::unique_ptr<StepRunner> runner;
+  SequenceStates states;  // from here on: the engine's thread only
+  Scheduler scheduler;
+  Executor executor;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Message> inbox;         // guarded
+  int64_t inbox_requests = 0;        // guarded; Add messages among them
+  RequestId next_id = 1;             // guarded
+  bool stopping = false;             // guarded
+  EngineMetrics metrics;             // guarded; as of the last step
+  std::thread thread;
+};
+
+void Engine::Shared::Take(Message&& message) {
+  if (auto* add = std::get_if<Add>(&message)) {
+    auto on_event = add->request.on_event;
+    if (const auto added = scheduler.Add(add->id, std::move(add->request)); !added && on_event) {
+      // The queue filled up between Submit's look at it and now.
+      Event event;
+      event.request = add->id;
+      event.time = Clock::now();
+      event.finish = Finish{FinishReason::kAbort, false, {}, added.error()};
+      on_event(std::move(event));
+    }
+  } else if (auto* drop = std::get_if<Drop>(&message)) {
+    scheduler.Cancel(drop->id);
+  } else {
+    auto& call = std::get<Call>(message);
+    if (call.forget) scheduler.ForgetStates();
+    (*call.work)();
+    call.done->set_value();
+  }
+}
+
+void Engine::Shared::Publish() {
+  const BlockPool& pool = states.pool();
+  std::lock_guard lock(mutex);
+  metrics = {scheduler.running(), scheduler.waiting(), pool.blocks(), pool.owned(), pool.cached(), states.geometry().block_tokens, scheduler.counters(), executor.counters()};
+}
+
+void Engine::Shared::Run() {
+  for (bool more = false;;) {
+    std::deque<Message> messages;
+    {
+      std::unique_lock lock(mutex);
+      if (!more) wake.wait(lock, [this] { return stopping || !inbox.empty(); });
+      if (stopping) break;
+      messages.swap(inbox);
+      inbox_requests = 0;
+    }
+    for (Message& m : messages) Take(std::move(m));
+    more = executor.Step();
+    Publish();
+  }
+  scheduler.CancelAll(base::Error(base::ErrorCode::kCancelled, "the engine is shutting down"));
+  // Nobody may wait for ever: messages that came in last are answered too.
+  std::deque<Message> rest;
+  {
+    std::lock_guard lock(mutex);
+    rest.swap(inbox);
+  }
+  for (Message& m : rest) Take(std::move(m));
+  scheduler.CancelAll(base::Error(base::ErrorCode::kCancelled, "the engine is shutting down"));
+  Publish();
+}
+
+Engine::Engine() = default;
+
+base::Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<model::Model> model, const EngineOptions& options) {
+  StateOptions state{.block_tokens = options.block_tokens, .sequences = options.max_batch, .max_tokens = options.max_model_len, .cache_tokens = options.kv_cache_tokens, .kv_dtype = options.kv_dtype};
+  HB_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner, ModelRunner::Create(std::move(model), state));
+  return Create(std::move(runner), options);
+}
+
+std::unique_ptr<Engine> Engine::Create(std::unique_ptr<StepRunner> runner, const EngineOptions& options) {
+  std::unique_ptr<Engine> engine(new Engine);
+  engine->shared_ = std::make_unique<Shared>(std::move(runner), options);
+  engine->shared_->Publish();
+  engine->shared_->thread = std::thread([shared = engine->shared_.get()] { shared->Run(); });
+  return engine;
+}
+
+Engine::~Engine() {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+  }
+  shared_->wake.notify_one();
+  shared_->thread.join();
+}
+
+const ModelTraits& Engine::traits() const { return shared_->runner->traits(); }
+int64_t Engine::max_length() const { return shared_->scheduler.max_length(); }
+
+base::Result<RequestId> Engine::Submit(Request request) {
+  HB_RETURN_IF_ERROR(shared_->scheduler.Check(request));
+  RequestId id;
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (shared_->stopping) return base::Fail(base::ErrorCode::kUnavailable, "the engine is shutting down");
+    const int64_t waiting = shared_->metrics.waiting + shared_->inbox_requests;
+    if (waiting >= shared_->options.max_queue) return base::Fail(base::ErrorCode::kUnavailable, "the queue is full: ", waiting, " requests wait");
+    id = shared_->next_id++;
+    shared_->inbox.push_back(Shared::Add{id, std::move(request)});
+    ++shared_->inbox_requests;
+  }
+  shared_->wake.notify_one();
+  return id;
+}
+
+void Engine::Cancel(RequestId id) {
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (shared_->stopping) return;
+    shared_->inbox.push_back(Shared::Drop{id});
+  }
+  shared_->wake.notify_one();
+}
+
+base::Result<Generation> Engine::Generate(Request request, const std::function<bool(int32_t)>& on_token) {
+  Generation result;
+  std::promise<void> done;
+  bool enough = false;
+  const Clock::time_point start = Clock::now();
+  request.on_event = [&](Event&& event) {
+    for (PositionLogprobs& p : event.prompt_logprobs) result.prompt_logprobs.push_back(std::move(p));
+    if (event.token && !enough) {
+      if (result.tokens.empty()) result.first_token_seconds = std::chrono::duration<double>(event.time - start).count();
+      result.tokens.push_back(*event.token);
+      if (event.logprobs) result.logprobs.push_back(std::move(*event.logprobs));
+      if (on_token && !on_token(*event.token) && !event.finish) {
+        enough = true;
+        Cancel(event.request);
+      }
+    }
+    if (!event.finish) return;
+    result.finish = std::move(*event.finish);
+    result.total_seconds = std::chrono::duration<double>(event.time - start).count();
+    done.set_value();
+  };
+  HB_RETURN_IF_ERROR(Submit(std::move(request)));
+  done.get_future().wait();
+  if (enough) {
+    result.finish.reason = FinishReason::kStop;
+    result.finish.error.reset();
+  }
+  result.finish.usage.completion_tokens = static_cast<int64_t>(result.tokens.size());
+  return result;
+}
+
+void Engine::BetweenSteps(const std::function<void()>& work, bool forget) {
+  std::promise<void> done;
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (shared_->stopping) return;
+    shared_->inbox.push_back(Shared::Call{&work, forget, &done});
+  }
+  shared_->wake.notify_one();
+  done.get_future().wait();
+}
+
+EngineMetrics Engine::Metrics() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->metrics;
+}
+
+}  // namespace halfbyte::engine
