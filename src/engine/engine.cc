@@ -14,7 +14,7 @@ namespace halfbyte::engine {
 struct Engine::Shared {
   struct Add { RequestId id; Request request; };
   struct Drop { RequestId id; };
-  struct Call { const std::function<void()>* work; bool forget; std::promise<void>* done; };
+  struct Call { const std::function<void()>* work; bool forget; std::shared_ptr<std::promise<void>> done; };
   using Message = std::variant<Add, Drop, Call>;
 
   Shared(std::unique_ptr<StepRunner> r, const EngineOptions& o)
@@ -81,10 +81,15 @@ void Engine::Shared::Run() {
       if (!more) wake.wait(lock, [this] { return stopping || !inbox.empty(); });
       if (stopping) break;
       messages.swap(inbox);
+      metrics.waiting += inbox_requests;
       inbox_requests = 0;
     }
     for (Message& m : messages) Take(std::move(m));
-    more = executor.Step();
+    more = executor.Prepare();
+    if (more) {
+      Publish();  // who runs and who waits is known now, and a step may take long
+      executor.Execute();
+    }
     Publish();
   }
   scheduler.CancelAll(base::Error(base::ErrorCode::kCancelled, "the engine is shutting down"));
@@ -100,12 +105,6 @@ void Engine::Shared::Run() {
 }
 
 Engine::Engine() = default;
-
-base::Result<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<model::Model> model, const EngineOptions& options) {
-  StateOptions state{.block_tokens = options.block_tokens, .sequences = options.max_batch, .max_tokens = options.max_model_len, .cache_tokens = options.kv_cache_tokens, .kv_dtype = options.kv_dtype};
-  HB_ASSIGN_OR_RETURN(std::unique_ptr<StepRunner> runner, ModelRunner::Create(std::move(model), state));
-  return Create(std::move(runner), options);
-}
 
 std::unique_ptr<Engine> Engine::Create(std::unique_ptr<StepRunner> runner, const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine);
@@ -154,10 +153,11 @@ void Engine::Cancel(RequestId id) {
 
 base::Result<Generation> Engine::Generate(Request request, const std::function<bool(int32_t)>& on_token) {
   Generation result;
-  std::promise<void> done;
+  // Shared, because the engine's thread may still be inside set_value when this one has seen the value and returns.
+  const auto done = std::make_shared<std::promise<void>>();
   bool enough = false;
   const Clock::time_point start = Clock::now();
-  request.on_event = [&](Event&& event) {
+  request.on_event = [&, done](Event&& event) {
     for (PositionLogprobs& p : event.prompt_logprobs) result.prompt_logprobs.push_back(std::move(p));
     if (event.token && !enough) {
       if (result.tokens.empty()) result.first_token_seconds = std::chrono::duration<double>(event.time - start).count();
@@ -171,10 +171,11 @@ base::Result<Generation> Engine::Generate(Request request, const std::function<b
     if (!event.finish) return;
     result.finish = std::move(*event.finish);
     result.total_seconds = std::chrono::duration<double>(event.time - start).count();
-    done.set_value();
+    done->set_value();
   };
+  std::future<void> finished = done->get_future();
   HB_RETURN_IF_ERROR(Submit(std::move(request)));
-  done.get_future().wait();
+  finished.wait();
   if (enough) {
     result.finish.reason = FinishReason::kStop;
     result.finish.error.reset();
@@ -184,14 +185,15 @@ base::Result<Generation> Engine::Generate(Request request, const std::function<b
 }
 
 void Engine::BetweenSteps(const std::function<void()>& work, bool forget) {
-  std::promise<void> done;
+  const auto done = std::make_shared<std::promise<void>>();
+  std::future<void> finished = done->get_future();
   {
     std::lock_guard lock(shared_->mutex);
     if (shared_->stopping) return;
-    shared_->inbox.push_back(Shared::Call{&work, forget, &done});
+    shared_->inbox.push_back(Shared::Call{&work, forget, done});
   }
   shared_->wake.notify_one();
-  done.get_future().wait();
+  finished.wait();
 }
 
 EngineMetrics Engine::Metrics() const {

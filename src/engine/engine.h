@@ -7,7 +7,6 @@
 #include <string>
 
 #include "engine/executor.h"
-#include "engine/model_runner.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
 

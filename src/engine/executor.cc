@@ -11,14 +11,14 @@ double SecondsSince(Clock::time_point start) { return std::chrono::duration<doub
 
 }  // namespace
 
-void Executor::Assemble(std::span<const Work> plan) {
+void Executor::Assemble() {
   tokens_.clear();
   sequences_.clear();
   logit_rows_.clear();
   readings_.clear();
   prompt_rows_ = 0;
-  for (size_t w = 0; w < plan.size(); ++w) {
-    const Work& work = plan[w];
+  for (size_t w = 0; w < plan_.size(); ++w) {
+    const Work& work = plan_[w];
     const Sequence& s = *work.sequence;
     const int64_t first_row = static_cast<int64_t>(tokens_.size());
     sequences_.push_back({first_row, work.end - work.begin, work.begin, s.state.blocks.data(), s.state.slot});
@@ -49,11 +49,11 @@ void Executor::ReadRow(const Work& work, std::span<const float> logits, Reading&
   reading.sampled = sampler.Sample(input);
 }
 
-void Executor::Deliver(std::span<const Work> plan) {
+void Executor::Deliver() {
   const Clock::time_point now = Clock::now();
   size_t r = 0;
-  for (size_t w = 0; w < plan.size(); ++w) {
-    const Work& work = plan[w];
+  for (size_t w = 0; w < plan_.size(); ++w) {
+    const Work& work = plan_[w];
     Sequence& s = *work.sequence;
     scheduler_.Advance(work);
     Event prompt_event;
@@ -87,10 +87,13 @@ void Executor::Deliver(std::span<const Work> plan) {
   }
 }
 
-bool Executor::Step() {
-  const std::vector<Work>& plan = scheduler_.Plan(Clock::now());
-  if (plan.empty()) return false;
-  Assemble(plan);
+bool Executor::Prepare() {
+  plan_ = scheduler_.Plan(Clock::now());
+  return !plan_.empty();
+}
+
+void Executor::Execute() {
+  Assemble();
   const Clock::time_point start = Clock::now();
   const auto logits = runner_.Run({tokens_, sequences_, prompt_rows_, logit_rows_});
   ++counters_.steps;
@@ -98,20 +101,19 @@ bool Executor::Step() {
   if (!logits) {
     ++counters_.failed_steps;
     base::LogError("a step of ", tokens_.size(), " rows failed: ", logits.error().ToString());
-    for (const Work& work : plan) scheduler_.Fail(*work.sequence, logits.error(), Clock::now());
-    return true;
+    for (const Work& work : plan_) scheduler_.Fail(*work.sequence, logits.error(), Clock::now());
+    return;
   }
   HB_CHECK(logits->rows == static_cast<int64_t>(logit_rows_.size()), logits->rows, " rows of logits for ", logit_rows_.size());
   const Clock::time_point sampling = Clock::now();
   platform::ParallelFor(static_cast<int64_t>(readings_.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Reading& reading = readings_[static_cast<size_t>(i)];
-      ReadRow(plan[reading.work], {logits->row<float>(i), static_cast<size_t>(logits->cols)}, reading);
+      ReadRow(plan_[reading.work], {logits->row<float>(i), static_cast<size_t>(logits->cols)}, reading);
     }
   });
   counters_.sample_seconds += SecondsSince(sampling);
-  Deliver(plan);
-  return true;
+  Deliver();
 }
 
 }  // namespace halfbyte::engine

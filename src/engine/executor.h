@@ -1,4 +1,4 @@
-// Executor: one step after another: plan, run, sample, tell. Everything here happens on the thread that calls Step.
+// Executor: one step after another: plan, run, sample, tell. Everything here happens on the thread that calls it.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,11 @@ class Executor {
   // Both are borrowed.
   Executor(StepRunner& runner, Scheduler& scheduler) : runner_(runner), scheduler_(scheduler) {}
 
-  // One step. false: there was nothing to do. A step that fails ends the requests that had rows in it with kError; the others go on.
-  bool Step();
+  // Plans the next step. false: there is nothing to do.
+  bool Prepare();
+  // Runs the planned step and tells the requests. A step that fails ends the requests that had rows in it with kError; the others go on.
+  void Execute();
+  bool Step() { return Prepare() && (Execute(), true); }
 
   const ExecutorCounters& counters() const { return counters_; }
 
@@ -39,13 +42,14 @@ class Executor {
     base::Result<PositionLogprobs> prompt;
   };
 
-  void Assemble(std::span<const Work> plan);
+  void Assemble();
   void ReadRow(const Work& work, std::span<const float> logits, Reading& reading) const;
-  void Deliver(std::span<const Work> plan);
+  void Deliver();
 
   StepRunner& runner_;
   Scheduler& scheduler_;
   ExecutorCounters counters_;
+  std::span<const Work> plan_;
   std::vector<int32_t> tokens_;
   std::vector<kernels::SequenceRows> sequences_;
   std::vector<int64_t> logit_rows_;
