@@ -94,10 +94,11 @@ class FakeModel : public StepRunner {
     FinishReason reason = FinishReason::kLength;
   };
   Alone RunAlone(const Request& request, int64_t max_length) const {
-    std::vector<uint64_t> rows;
+    std::vector<uint64_t> rows, recurrent;
     const auto add = [&](int32_t token, bool prompt) {
       const int64_t p = static_cast<int64_t>(rows.size());
       rows.push_back(p == 0 ? First(token, prompt) : RowDigest(rows.back(), rows[static_cast<size_t>(LookBack(p, traits_.state.window))], token, prompt, p));
+      recurrent.push_back(p == 0 ? First(token, prompt) : RowDigest(recurrent.back(), recurrent.back(), token, prompt, p));
     };
     for (const int32_t t : request.prompt) add(t, true);
     Alone result;
@@ -110,7 +111,7 @@ class FakeModel : public StepRunner {
     std::vector<int32_t> ends = request.stop_ids;
     if (!request.ignore_eos) ends.insert(ends.end(), traits_.eos.begin(), traits_.eos.end());
     while (static_cast<int64_t>(result.tokens.size()) < most) {
-      DigestLogits(rows.back(), logits);
+      DigestLogits(MixDigest(traits_.state.paged ? rows.back() : 0, traits_.state.fixed ? recurrent.back() : 0), logits);
       SampleInput in{logits, &request.sampling, &history, {}, {}, result.tokens.size()};
       if (static_cast<int64_t>(result.tokens.size()) < request.min_tokens) in.forbidden = ends;
       const int32_t token = sampler.Sample(in)->token;
@@ -138,7 +139,7 @@ class FakeModel : public StepRunner {
 
   uint64_t RunRow(const kernels::SequenceRows& s, int32_t token, int64_t p, int64_t row_of_chunk, bool prompt) {
     const StateGeometry& g = traits_.state;
-    uint64_t digest = 0;
+    uint64_t digest = 0, recurrent = 0;
     if (g.paged) {
       digest = p == 0 ? First(token, prompt) : RowDigest(Read(s, p - 1), Read(s, LookBack(p, g.window)), token, prompt, p);
       cache_.at(static_cast<size_t>(s.blocks[p / g.block_tokens] * g.block_tokens + p % g.block_tokens)) = {digest, p};
@@ -147,11 +148,10 @@ class FakeModel : public StepRunner {
       Slot& slot = slots_.at(static_cast<size_t>(s.slot));
       EXPECT_EQ(slot.positions, p) << "the slot is at another position";
       EXPECT_TRUE(!prompt || row_of_chunk > 0 || p % 64 == 0) << "a prompt chunk of a recurrent model begins between multiples of 64";
-      const uint64_t next = p == 0 ? First(token, prompt) : RowDigest(slot.digest, slot.digest, token, prompt, p);
-      slot = {next, p + 1};
-      if (!g.paged) digest = next;
+      recurrent = p == 0 ? First(token, prompt) : RowDigest(slot.digest, slot.digest, token, prompt, p);
+      slot = {recurrent, p + 1};
     }
-    return digest;
+    return MixDigest(digest, recurrent);
   }
 
   ModelTraits traits_;
