@@ -11,6 +11,16 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <thread>
+#include <vector>
+
+#if defined(__SANITIZE_THREAD__)
+#define HALFBYTE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HALFBYTE_THREAD_SANITIZER 1
+#endif
+#endif
 
 namespace halfbyte::platform {
 namespace {
@@ -74,6 +84,18 @@ int Threads() { return GetPool().threads; }
 void internal::ParallelForImpl(int64_t n, int64_t grain, void (*body)(void*, int64_t, int64_t), void* context) {
   Pool& pool = GetPool();
   if (pool.threads == 1) { body(context, 0, n); return; }
+#if HALFBYTE_THREAD_SANITIZER
+  // The installed oneTBB is not instrumented, so ThreadSanitizer takes every hand-over inside it for a race and would drown ours. Plain
+  // threads show it the same concurrency of the bodies.
+  grain = std::max<int64_t>(grain, 1);
+  std::atomic<int64_t> next = 0;
+  auto work = [&] { for (int64_t b = next.fetch_add(grain); b < n; b = next.fetch_add(grain)) body(context, b, std::min(b + grain, n)); };
+  std::vector<std::thread> helpers;
+  for (int t = 1; t < pool.threads; ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  return;
+#endif
   pool.arena->execute([&] {
     tbb::parallel_for(tbb::blocked_range<int64_t>(0, n, std::max<int64_t>(grain, 1)),
                       [&](const tbb::blocked_range<int64_t>& r) { body(context, r.begin(), r.end()); }, tbb::simple_partitioner());
