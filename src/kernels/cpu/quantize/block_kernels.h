@@ -12,7 +12,7 @@ namespace halfbyte::kernels::quantize {
 struct BlockKernels {
   // Load-time contract, MSE, scaled error form. gs = rn(1/ws2), gd = rn(1/gs), kMinWs2 <= ws2 <= kMaxWs2.
   void (*four_over_six)(const void* src, tensor::DType dtype, int64_t blocks, float gs, float gd, uint8_t* codes, uint8_t* scales);
-  // ModelOpt's dynamic path. kMinWs2 <= ws2 <= MaxModeloptWs2(dtype).
+  // ModelOpt's dynamic path. kMinModeloptWs2 <= ws2 <= MaxModeloptWs2(dtype).
   void (*modelopt)(const void* src, tensor::DType dtype, int64_t blocks, float ws2, uint8_t* codes, uint8_t* scales);
   // Largest bit pattern without the sign; for these formats that is the order of magnitudes, infinity and NaN on top.
   uint32_t (*max_bits)(const void* src, tensor::DType dtype, int64_t n);
@@ -25,6 +25,9 @@ struct BlockKernels {
 // scalar specification runs.
 inline constexpr float kMinWs2 = 0x1p-100f, kMaxWs2 = 0x1p100f;
 
+// An amax of 2.3e-15: above, whatever is smaller than 2^-100 (where the kernel's division would lose its remainder) has a quotient under
+// 2^-100 / (2^-9 * 2^-60) = 2^-31 and code 0.
+inline constexpr float kMinModeloptWs2 = 0x1p-60f;
 // The ModelOpt kernel halves its quotients and takes signs from the source. For both to be right no negative element may vanish in the
 // division: the smallest magnitude of the source over the largest divisor, 448 * ws2, must stay above 2^-149.
 constexpr float MaxModeloptWs2(tensor::DType dtype) {

@@ -1,7 +1,9 @@
 // Parts that both quantizers share: blocks into lanes, E4M3 of a vector of scales, E2M1 codes, the loop over groups of blocks.
 //
 // A group is Lanes::kLanes blocks; x[i] holds element i of all of them. Everything is vertical, so the order of each block's sum is
-// the specification's. Include lanes_<isa>.h first.
+// the specification's. Groups are taken kBatch at a time and every step is done for all of them before the next: a group's steps wait
+// for each other (amax, two divisions, the scale, 16 additions in order), and one group's instructions already fill a reorder buffer.
+// Include lanes_<isa>.h first.
 #pragma once
 
 #include <cstring>
@@ -15,9 +17,21 @@ constexpr int kElements = 16;  // of a block
 using F = Lanes::F;
 using I = Lanes::I;
 
+constexpr int kBatch = 4;      // 4 KiB of FP32 with AVX-512
+
 struct Group {
   alignas(64) float x[kElements][Lanes::kLanes];
 };
+
+inline F MagnitudeOf(F x) { return Lanes::And(x, Lanes::SetI(0x7FFFFFFF)); }
+
+inline F AmaxOf(const Group& g) {
+  F best[4];
+  for (int k = 0; k < 4; ++k) best[k] = MagnitudeOf(Lanes::Load(g.x[k]));
+#pragma GCC unroll 12
+  for (int i = 4; i < kElements; ++i) best[i % 4] = Lanes::Max(best[i % 4], MagnitudeOf(Lanes::Load(g.x[i])));
+  return Lanes::Max(Lanes::Max(best[0], best[1]), Lanes::Max(best[2], best[3]));
+}
 
 inline void LoadBf16(const void* src, Group& g) {
   I d[8];
@@ -87,32 +101,35 @@ inline I AppendCode(I nibbles, I code_bits, F x) {
   return Lanes::SelectBits(Lanes::SetI(15), with_sign, Lanes::Sll<4>(nibbles));
 }
 
-template <void (*kLoad)(const void*, Group&), int kBytes, typename QuantizeGroup>
-void ForGroups(const void* src, int64_t blocks, uint8_t* codes, uint8_t* scales, const QuantizeGroup& quantize) {
-  constexpr int64_t kBlockBytes = kElements * kBytes;
+// quantize(groups, n, codes, scales) for all blocks, n <= kBatch groups a call.
+template <void (*kLoad)(const void*, Group&), int kBytes, typename QuantizeBatch>
+void ForBatches(const void* src, int64_t blocks, uint8_t* codes, uint8_t* scales, const QuantizeBatch& quantize) {
+  constexpr int64_t kGroupBytes = Lanes::kLanes * kElements * kBytes;
   const char* in = static_cast<const char*>(src);
-  Group g;
-  int64_t b = 0;
-  for (; b + Lanes::kLanes <= blocks; b += Lanes::kLanes) {
-    kLoad(in + b * kBlockBytes, g);
-    quantize(g, codes + b * 8, scales + b);
+  Group batch[kBatch];
+  const int64_t groups = blocks / Lanes::kLanes;
+  for (int64_t g = 0; g < groups; g += kBatch) {
+    const int n = static_cast<int>(groups - g < kBatch ? groups - g : kBatch);
+    for (int k = 0; k < n; ++k) kLoad(in + (g + k) * kGroupBytes, batch[k]);
+    quantize(batch, n, codes + g * Lanes::kLanes * 8, scales + g * Lanes::kLanes);
   }
-  if (b == blocks) return;
-  alignas(64) char rest[Lanes::kLanes * kBlockBytes] = {};  // padded with zero blocks
+  const int64_t done = groups * Lanes::kLanes, rest = blocks - done;
+  if (rest == 0) return;
+  alignas(64) char padded[kGroupBytes] = {};  // with zero blocks
   uint8_t rest_codes[Lanes::kLanes * 8], rest_scales[Lanes::kLanes];
-  std::memcpy(rest, in + b * kBlockBytes, (blocks - b) * kBlockBytes);
-  kLoad(rest, g);
-  quantize(g, rest_codes, rest_scales);
-  std::memcpy(codes + b * 8, rest_codes, (blocks - b) * 8);
-  std::memcpy(scales + b, rest_scales, blocks - b);
+  std::memcpy(padded, in + groups * kGroupBytes, rest * kElements * kBytes);
+  kLoad(padded, batch[0]);
+  quantize(batch, 1, rest_codes, rest_scales);
+  std::memcpy(codes + done * 8, rest_codes, rest * 8);
+  std::memcpy(scales + done, rest_scales, rest);
 }
 
-// quantize(Group&, codes, scales) for every group of a source of type kBF16, kF16 or kF32.
-template <typename QuantizeGroup>
-void ForGroups(const void* src, tensor::DType dtype, int64_t blocks, uint8_t* codes, uint8_t* scales, const QuantizeGroup& quantize) {
-  if (dtype == tensor::DType::kBF16) return ForGroups<LoadBf16, 2>(src, blocks, codes, scales, quantize);
-  if (dtype == tensor::DType::kF16) return ForGroups<LoadF16, 2>(src, blocks, codes, scales, quantize);
-  ForGroups<LoadF32, 4>(src, blocks, codes, scales, quantize);
+// The same for a source of type kBF16, kF16 or kF32.
+template <typename QuantizeBatch>
+void ForBatches(const void* src, tensor::DType dtype, int64_t blocks, uint8_t* codes, uint8_t* scales, const QuantizeBatch& quantize) {
+  if (dtype == tensor::DType::kBF16) return ForBatches<LoadBf16, 2>(src, blocks, codes, scales, quantize);
+  if (dtype == tensor::DType::kF16) return ForBatches<LoadF16, 2>(src, blocks, codes, scales, quantize);
+  ForBatches<LoadF32, 4>(src, blocks, codes, scales, quantize);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace halfbyte::kernels::quantize {
 namespace {
 
-struct FourOverSixGroup {
+struct FourOverSix {
   float gs, gd;
 
   struct Candidate {
@@ -33,36 +33,47 @@ struct FourOverSixGroup {
     c.error = Lanes::Add(c.error, square);
   }
 
-  void operator()(Group& g, uint8_t* codes, uint8_t* scales) const {
-    const I magnitude_bits = Lanes::SetI(0x7FFFFFFF);
-    F amax = Lanes::And(Lanes::Load(g.x[0]), magnitude_bits);
-#pragma GCC unroll 16
-    for (int i = 1; i < kElements; ++i) amax = Lanes::Max(amax, Lanes::And(Lanes::Load(g.x[i]), magnitude_bits));
-
-    const F scaled6 = Lanes::Mul(Lanes::Div(amax, Lanes::Set(6.0f)), Lanes::Set(gs));
-    Candidate six = Begin(scaled6), four = Begin(Lanes::Mul(scaled6, Lanes::Set(1.5f)));
+  void AddErrors(const Group& g, Candidate& six, Candidate& four) const {
 #pragma GCC unroll 16
     for (int i = 0; i < kElements; ++i) {
-      const F magnitude = Lanes::And(Lanes::Load(g.x[i]), magnitude_bits);
+      const F magnitude = MagnitudeOf(Lanes::Load(g.x[i]));
       const F reference = Lanes::Mul(magnitude, Lanes::Set(gs));
       AddError(six, magnitude, reference);
       AddError(four, magnitude, reference);
     }
-    Lanes::StoreScales(Lanes::SelectLess(four.error, six.error, four.scale.byte, six.scale.byte), scales);
+  }
 
-    // Half the inverse gives half the quotients, exactly; what E2m1Bits wants.
-    const F inverse = Lanes::Mul(Lanes::SelectLess(four.error, six.error, four.inverse, six.inverse), Lanes::Set(0.5f));
+  // half_inverse: half the winner's, so that the quotients are halved, exactly, as E2m1Bits wants them.
+  static void EncodeCodes(const Group& g, F half_inverse, F amax, uint8_t* codes) {
     I nibbles[2];
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       I n = Lanes::SetI(0);
 #pragma GCC unroll 8
       for (int i = 7; i >= 0; --i) {
         const F x = Lanes::Load(g.x[8 * half + i]);
-        n = AppendCode(n, E2m1Bits(Lanes::Mul(Lanes::And(x, magnitude_bits), inverse)), x);
+        n = AppendCode(n, E2m1Bits(Lanes::Mul(MagnitudeOf(x), half_inverse)), x);
       }
       nibbles[half] = Lanes::SelectLess(Lanes::Set(0.0f), amax, n, Lanes::SetI(0));  // a zero block has no sign bits either
     }
     Lanes::StoreCodes(nibbles[0], nibbles[1], codes);
+  }
+
+  void operator()(const Group* batch, int n, uint8_t* codes, uint8_t* scales) const {
+    Candidate six[kBatch], four[kBatch];
+    F amax[kBatch], half_inverse[kBatch];
+    for (int k = 0; k < n; ++k) {
+      amax[k] = AmaxOf(batch[k]);
+      const F scaled6 = Lanes::Mul(Lanes::Div(amax[k], Lanes::Set(6.0f)), Lanes::Set(gs));
+      six[k] = Begin(scaled6);
+      four[k] = Begin(Lanes::Mul(scaled6, Lanes::Set(1.5f)));
+    }
+    for (int k = 0; k < n; ++k) {
+      AddErrors(batch[k], six[k], four[k]);
+      Lanes::StoreScales(Lanes::SelectLess(four[k].error, six[k].error, four[k].scale.byte, six[k].scale.byte), scales + k * Lanes::kLanes);
+      half_inverse[k] = Lanes::Mul(Lanes::SelectLess(four[k].error, six[k].error, four[k].inverse, six[k].inverse), Lanes::Set(0.5f));
+    }
+    for (int k = 0; k < n; ++k) EncodeCodes(batch[k], half_inverse[k], amax[k], codes + k * Lanes::kLanes * 8);
   }
 };
 

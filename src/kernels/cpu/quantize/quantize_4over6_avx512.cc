@@ -5,7 +5,7 @@
 namespace halfbyte::kernels::quantize {
 
 void FourOverSixAvx512(const void* src, tensor::DType dtype, int64_t blocks, float gs, float gd, uint8_t* codes, uint8_t* scales) {
-  ForGroups(src, dtype, blocks, codes, scales, FourOverSixGroup{gs, gd});
+  ForBatches(src, dtype, blocks, codes, scales, FourOverSix{gs, gd});
 }
 
 }  // namespace halfbyte::kernels::quantize

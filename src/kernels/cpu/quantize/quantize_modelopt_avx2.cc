@@ -5,7 +5,7 @@
 namespace halfbyte::kernels::quantize {
 
 void ModeloptAvx2(const void* src, tensor::DType dtype, int64_t blocks, float ws2, uint8_t* codes, uint8_t* scales) {
-  ForGroups(src, dtype, blocks, codes, scales, ModeloptGroup{ws2});
+  ForBatches(src, dtype, blocks, codes, scales, Modelopt{ws2});
 }
 
 }  // namespace halfbyte::kernels::quantize

@@ -108,7 +108,7 @@ void Quantize(const WeightContract& contract, const void* src, DType dtype, int6
     const float gs = 1.0f / ws2;
     return kKernels.four_over_six(src, dtype, blocks, gs, 1.0f / gs, codes, scales);
   }
-  if (in_range && contract.method == WeightMethod::kModelopt && ws2 <= quantize::MaxModeloptWs2(dtype)) {
+  if (contract.method == WeightMethod::kModelopt && ws2 >= quantize::kMinModeloptWs2 && ws2 <= quantize::MaxModeloptWs2(dtype)) {
     return kKernels.modelopt(src, dtype, blocks, ws2, codes, scales);
   }
   QuantizeScalar(contract, src, dtype, rows, cols, scale, codes, scales);
