@@ -88,6 +88,13 @@ struct Row {
   WeightContract contract;
 };
 
+std::vector<Row> Rows() {
+  return {{"load-time 4over6", WeightContract::Online()},
+          {"modelopt", WeightContract::Modelopt(Flavour::kCuda)},
+          {"modelopt 4over6", WeightContract::ModeloptFourOverSix(Flavour::kCuda)},
+          {"modelopt sweep", WeightContract::ModeloptSweep(Flavour::kCuda)}};
+}
+
 class Bench {
  public:
   explicit Bench(const Options& options) : options_(options), matrices_(std::max<int64_t>(options.threads, options.mib * (1 << 20) / (kMatrix * 2))) {
@@ -145,9 +152,7 @@ void PrintErrors() {
   std::vector<float> x(256 * 1024), decoded(x.size());
   for (float& v : x) v = numerics::RoundToBf16(gauss(rng));
   std::vector<uint8_t> codes(x.size() / 2), scales(x.size() / 16);
-  for (const Row& row : {Row{"load-time 4over6", WeightContract::Online()}, Row{"modelopt", WeightContract::Modelopt(Flavour::kCuda)},
-                         Row{"modelopt 4over6", WeightContract::ModeloptFourOverSix(Flavour::kCuda)},
-                         Row{"modelopt sweep", WeightContract::ModeloptSweep(Flavour::kCuda)}}) {
+  for (const Row& row : Rows()) {
     const numerics::GlobalScale scale = GlobalScaleFor(row.contract, numerics::Amax(x).amax);
     numerics::QuantizeMatrix(row.contract, x.data(), 256, 1024, scale, codes.data(), scales.data());
     numerics::DecodeMatrix(codes.data(), scales.data(), scale.ws2, 256, 1024, decoded.data());
@@ -173,7 +178,7 @@ void Main(const Options& options) {
   Bench bench(options);
   for (const kernels::WeightQuantizer* q : kernels::WeightQuantizers()) {
     if (!options.variant.empty() ? options.variant != q->name : std::string(q->name) == "scalar") continue;
-    for (const Row& row : {Row{"load-time 4over6", WeightContract::Online()}, Row{"modelopt", WeightContract::Modelopt(Flavour::kCuda)}}) {
+    for (const Row& row : Rows()) {
       for (bool from_file : {false, true}) bench.Measure(*q, row, from_file);
     }
   }

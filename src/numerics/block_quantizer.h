@@ -143,13 +143,18 @@ constexpr float ModeloptError(BlockInput x, float divisor, float enough) {
   return error;
 }
 
+// u of ModelOpt's fake quantizer in a four-over-six search (below).
+constexpr float ModeloptSearchScale(float tensor_amax, Flavour flavour) {
+  return kE4m3Max / DivideBy6(tensor_amax * (kE4m3Max / 256.0f), flavour);
+}
+
 // ModelOpt's four-over-six (M = 256, MSE): the candidates amax and 1.5 * amax are judged under calibration's fake quantizer, whose
 // scale is rn(E4M3(rn(rn(c * amax / 6) * u)) * rn(1/u)), u = 448 / ((tensor_amax * 448/256) / 6), and the winner is exported by the
 // static path. ModelOpt's own sum runs in PyTorch's order; in a near-tie it may choose otherwise (ours is the order 0..15).
 constexpr Nvfp4Block QuantizeBlockModeloptFourOverSix(BlockInput x, float tensor_amax, float ws2, Flavour flavour) {
   const float m = 256.0f;
   const float amax = BlockAmax(x);
-  const float u = kE4m3Max / DivideBy6(tensor_amax * (kE4m3Max / m), flavour);
+  const float u = ModeloptSearchScale(tensor_amax, flavour);
   const float inverse_u = 1.0f / u;
   float errors[2] = {};
   for (int c = 0; c < 2; ++c) {
@@ -161,6 +166,8 @@ constexpr Nvfp4Block QuantizeBlockModeloptFourOverSix(BlockInput x, float tensor
   return EncodeBlockModelopt(x, StaticScale(best, tensor_amax, m, flavour), ws2);
 }
 
+constexpr float SweepDivisor(uint8_t code, float tensor_amax) { return E4m3ToFloat(code) / kE4m3Max * tensor_amax / 6.0f; }
+
 // The sweep: all 126 positive finite E4M3 scales, divisor rn(rn((E4M3/448) * tensor_amax) / 6), least squared error, the first (the
 // smallest scale) wins a tie. Its winner passes the static path's rounding unchanged, so the byte is stored directly.
 // A zero block has no error under any scale and gets the first, 0x01.
@@ -169,7 +176,7 @@ constexpr Nvfp4Block QuantizeBlockModeloptSweep(BlockInput x, float tensor_amax,
   uint8_t best = 1;
   const float amax = BlockAmax(x);
   for (int code = 1; code <= 0x7E; ++code) {
-    const float divisor = E4m3ToFloat(static_cast<uint8_t>(code)) / kE4m3Max * tensor_amax / 6.0f;
+    const float divisor = SweepDivisor(static_cast<uint8_t>(code), tensor_amax);
     // The largest element alone is clipped by this much: no need to look at the others.
     const float clipped = amax - kE2m1Max * divisor;
     if (clipped > 0 && clipped * clipped >= best_error) continue;

@@ -22,7 +22,7 @@ struct WeightQuantizer {
 
   // src [rows, cols] row-major of dtype kBF16, kF16 or kF32, finite, cols % 16 == 0; FP32 values are quantized as they are (a contract
   // that wants them in BF16 first calls f32_to_bf16). codes U8 [rows, cols/2], scales U8 [rows, cols/16]. No alignment is asked for.
-  // Fast for the contracts Online() (any m) and Modelopt(); the others run the scalar specification.
+  // Fast for the contracts Online() (any m), Modelopt(), ModeloptFourOverSix() and ModeloptSweep(); others run the specification.
   void (*quantize)(const numerics::WeightContract& contract, const void* src, tensor::DType dtype, int64_t rows, int64_t cols,
                    const numerics::GlobalScale& scale, uint8_t* codes, uint8_t* scales);
 

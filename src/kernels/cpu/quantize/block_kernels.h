@@ -9,16 +9,31 @@
 
 namespace halfbyte::kernels::quantize {
 
+// What ModelOpt's four-over-six needs beside ws2, made once a tensor by the specification's operations (M = 256).
+struct ModeloptSearch {
+  float ws2;
+  float u, inverse_u;      // of calibration's fake quantizer, see QuantizeBlockModeloptFourOverSix
+  float tensor_sixth;      // the tensor's amax / 6
+  bool multiply_by_sixth;  // / 6 is * fl(1/6) (CUDA)
+};
+
+// The divisors of all 126 scales and their reciprocals rn(1/divisor).
+struct SweepTable {
+  static constexpr int kLast = 0x7E;
+  float ws2;
+  float divisor[kLast + 1], reciprocal[kLast + 1];  // by code, 1..kLast
+};
+
 struct BlockKernels {
   // Load-time contract, MSE, scaled error form. gs = rn(1/ws2), gd = rn(1/gs), kMinWs2 <= ws2 <= kMaxWs2.
   void (*four_over_six)(const void* src, tensor::DType dtype, int64_t blocks, float gs, float gd, uint8_t* codes, uint8_t* scales);
   // ModelOpt's dynamic path. kMinModeloptWs2 <= ws2 <= MaxModeloptWs2(dtype).
   void (*modelopt)(const void* src, tensor::DType dtype, int64_t blocks, float ws2, uint8_t* codes, uint8_t* scales);
+  // The same bounds of ws2; the tensor's amax is not zero.
+  void (*modelopt_4over6)(const void* src, tensor::DType dtype, int64_t blocks, const ModeloptSearch& search, uint8_t* codes, uint8_t* scales);
+  void (*modelopt_sweep)(const void* src, tensor::DType dtype, int64_t blocks, const SweepTable& table, uint8_t* codes, uint8_t* scales);
   // Largest bit pattern without the sign; for these formats that is the order of magnitudes, infinity and NaN on top.
   uint32_t (*max_bits)(const void* src, tensor::DType dtype, int64_t n);
-  // A piece of a row under one scale.
-  void (*fp8_to_bf16)(const uint8_t* elements, tensor::DType dtype, int64_t n, float scale, uint16_t* out);
-  void (*f32_to_bf16)(const float* src, int64_t n, uint16_t* out);
 };
 
 // Between these no inverse is subnormal, and halving it is exact. Outside (an amax under 2e-27 or over 3e33: no trained weight) the
@@ -37,6 +52,10 @@ constexpr float MaxModeloptWs2(tensor::DType dtype) {
 #define HALFBYTE_BLOCK_KERNELS(isa)                                                                                                     \
   void FourOverSix##isa(const void* src, tensor::DType dtype, int64_t blocks, float gs, float gd, uint8_t* codes, uint8_t* scales);     \
   void Modelopt##isa(const void* src, tensor::DType dtype, int64_t blocks, float ws2, uint8_t* codes, uint8_t* scales);                 \
+  void Modelopt4over6##isa(const void* src, tensor::DType dtype, int64_t blocks, const ModeloptSearch& search, uint8_t* codes,           \
+                           uint8_t* scales);                                                                                            \
+  void ModeloptSweep##isa(const void* src, tensor::DType dtype, int64_t blocks, const SweepTable& table, uint8_t* codes,                \
+                          uint8_t* scales);                                                                                             \
   uint32_t MaxBits##isa(const void* src, tensor::DType dtype, int64_t n);                                                               \
   void Fp8ToBf16##isa(const uint8_t* elements, tensor::DType dtype, int64_t n, float scale, uint16_t* out);                             \
   void F32ToBf16##isa(const float* src, int64_t n, uint16_t* out);

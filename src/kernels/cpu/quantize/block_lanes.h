@@ -76,6 +76,14 @@ inline Scale EncodeE4m3(F v) {
           Lanes::SelectLess(v, edge, Lanes::Sub(shifted, Lanes::Set(0x1p14f)), Lanes::And(Lanes::FromBits(rounded), Lanes::SetI(0xFFF00000)))};
 }
 
+// The value of an E4M3 byte 0..0x7E.
+inline F DecodeE4m3(I byte) {
+  const F normal = Lanes::FromBits(Lanes::AddI(Lanes::Sll<20>(byte), Lanes::SetI(120u << 23)));
+  const F shifted = Lanes::FromBits(Lanes::AddI(byte, Lanes::SetI(0x46800000)));  // 2^14 + byte * 2^-9
+  const F subnormal = Lanes::Sub(shifted, Lanes::Set(0x1p14f));
+  return Lanes::SelectLess(subnormal, Lanes::Set(0x1p-6f), subnormal, normal);
+}
+
 // E2M1 rounding of v >= 0. With p = max(2^floor(log2 v), 1) the grid's step is p/2, which is the unit in the last place of 2^22 * p:
 // the addition rounds to it, ties to the even multiple, and at each of E2M1's ties the even multiple is the even code (0.75 -> 1,
 // 1.25 -> 1, 2.5 -> 2, 3.5 -> 4, 5 -> 4). 2^22 * p is exact, so the fused form rounds once, as the addition alone would.

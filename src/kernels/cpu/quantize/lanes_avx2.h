@@ -29,6 +29,7 @@ struct Lanes {
   static F And(F a, I mask) { return _mm256_and_ps(a, _mm256_castsi256_ps(mask)); }
   static F SelectLess(F a, F b, F yes, F no) { return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
   static I SelectLess(F a, F b, I yes, I no) { return Bits(SelectLess(a, b, FromBits(yes), FromBits(no))); }
+  static bool AnyLessOrEqual(F a, F b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LE_OQ)) != 0; }
   static I AddI(I a, I b) { return _mm256_add_epi32(a, b); }
   static I SubI(I a, I b) { return _mm256_sub_epi32(a, b); }
   static I AndI(I a, I b) { return _mm256_and_si256(a, b); }

@@ -31,6 +31,7 @@ struct Lanes {
   static F And(F a, I mask) { return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a), mask)); }
   static F SelectLess(F a, F b, F yes, F no) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes); }
   static I SelectLess(F a, F b, I yes, I no) { return _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes); }
+  static bool AnyLessOrEqual(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ) != 0; }
   static I AddI(I a, I b) { return _mm512_add_epi32(a, b); }
   static I SubI(I a, I b) { return _mm512_sub_epi32(a, b); }
   static I AndI(I a, I b) { return _mm512_and_si512(a, b); }

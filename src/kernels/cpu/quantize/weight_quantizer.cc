@@ -84,6 +84,20 @@ constexpr WeightQuantizer kScalar = {"scalar", AmaxScalar, QuantizeScalar, Fp8Ro
 
 #if defined(__x86_64__)
 
+quantize::ModeloptSearch SearchFor(const WeightContract& contract, const GlobalScale& scale) {
+  const float u = numerics::ModeloptSearchScale(scale.amax, contract.flavour);
+  return {scale.ws2, u, 1.0f / u, numerics::DivideBy6(scale.amax, contract.flavour), contract.flavour == numerics::Flavour::kCuda};
+}
+
+quantize::SweepTable SweepFor(const GlobalScale& scale) {
+  quantize::SweepTable table{.ws2 = scale.ws2, .divisor = {}, .reciprocal = {}};
+  for (int code = 1; code <= quantize::SweepTable::kLast; ++code) {
+    table.divisor[code] = numerics::SweepDivisor(static_cast<uint8_t>(code), scale.amax);
+    table.reciprocal[code] = 1.0f / table.divisor[code];
+  }
+  return table;
+}
+
 template <const BlockKernels& kKernels>
 AmaxResult Amax(const void* src, DType dtype, int64_t n) {
   CheckSource(dtype);
@@ -108,16 +122,23 @@ void Quantize(const WeightContract& contract, const void* src, DType dtype, int6
     const float gs = 1.0f / ws2;
     return kKernels.four_over_six(src, dtype, blocks, gs, 1.0f / gs, codes, scales);
   }
-  if (contract.method == WeightMethod::kModelopt && ws2 >= quantize::kMinModeloptWs2 && ws2 <= quantize::MaxModeloptWs2(dtype)) {
+  const bool modelopt_range = ws2 >= quantize::kMinModeloptWs2 && ws2 <= quantize::MaxModeloptWs2(dtype);
+  if (contract.method == WeightMethod::kModelopt && modelopt_range) {
     return kKernels.modelopt(src, dtype, blocks, ws2, codes, scales);
+  }
+  if (contract.method == WeightMethod::kModeloptFourOverSix && modelopt_range && scale.amax > 0) {
+    return kKernels.modelopt_4over6(src, dtype, blocks, SearchFor(contract, scale), codes, scales);
+  }
+  if (contract.method == WeightMethod::kModeloptSweep && modelopt_range && scale.amax > 0) {
+    return kKernels.modelopt_sweep(src, dtype, blocks, SweepFor(scale), codes, scales);
   }
   QuantizeScalar(contract, src, dtype, rows, cols, scale, codes, scales);
 }
 
-constexpr BlockKernels kAvx512Kernels = {quantize::FourOverSixAvx512, quantize::ModeloptAvx512, quantize::MaxBitsAvx512,
-                                         quantize::Fp8ToBf16Avx512, quantize::F32ToBf16Avx512};
-constexpr BlockKernels kAvx2Kernels = {quantize::FourOverSixAvx2, quantize::ModeloptAvx2, quantize::MaxBitsAvx2, quantize::Fp8ToBf16Avx2,
-                                       quantize::F32ToBf16Avx2};
+constexpr BlockKernels kAvx512Kernels = {quantize::FourOverSixAvx512,    quantize::ModeloptAvx512, quantize::Modelopt4over6Avx512,
+                                         quantize::ModeloptSweepAvx512, quantize::MaxBitsAvx512};
+constexpr BlockKernels kAvx2Kernels = {quantize::FourOverSixAvx2, quantize::ModeloptAvx2, quantize::Modelopt4over6Avx2,
+                                       quantize::ModeloptSweepAvx2, quantize::MaxBitsAvx2};
 constexpr WeightQuantizer kAvx512 = {"avx512", Amax<kAvx512Kernels>, Quantize<kAvx512Kernels>, Fp8Rows<quantize::Fp8ToBf16Avx512>,
                                      quantize::F32ToBf16Avx512};
 constexpr WeightQuantizer kAvx2 = {"avx2", Amax<kAvx2Kernels>, Quantize<kAvx2Kernels>, Fp8Rows<quantize::Fp8ToBf16Avx2>,
