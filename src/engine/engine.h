@@ -16,7 +16,7 @@ struct EngineOptions {
   int64_t max_batch = 32;        // sequences computed at once
   int64_t kv_cache_tokens = 0;   // of all sequences together; 0: max_batch * max_model_len, at most half of the free memory
   int64_t prefill_chunk = 512;   // prompt rows of a step
-  int64_t block_tokens = 16;     // tokens of a cache block; a multiple of 16
+  int64_t block_tokens = 32;     // tokens of a cache block; a multiple of 16
   int64_t max_model_len = 0;     // prompt and answer together; 0: the model's
   PrefixCache prefix_cache = PrefixCache::kOn;
   int64_t max_queue = 1024;      // requests that wait; further ones are refused with kUnavailable

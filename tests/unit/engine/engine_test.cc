@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "fake_model.h"
 
 namespace halfbyte::engine {
@@ -60,6 +64,100 @@ TEST(Engine, RequestsThatCanNeverBeServedAreRefusedWithTheReason) {
   r.sampling.top_p = 0;
   refuse(r, "top_p");
   EXPECT_TRUE(engine->Generate(Prompt(std::vector<int32_t>(31, 1), 5)));
+}
+
+// Many callers, cancels, waiting and metrics at once; meant for ThreadSanitizer as much as for the results.
+TEST(Engine, ManyThreadsSubmitCancelAndWatch) {
+  auto fake = std::make_unique<FakeModel>(Paged(30));
+  const FakeModel& model = *fake;
+  auto engine = Engine::Create(std::move(fake), EngineOptions{.max_batch = 6, .prefill_chunk = 32});
+  std::atomic<int> right = 0, ended = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 25; ++i) {
+        const Request request = Prompt({t, i, 3, 1, 4}, 5 + i);
+        if (i % 5 == 4) {  // fire and cancel
+          Request r = request;
+          r.max_tokens = 400;
+          r.on_event = [&](Event&& e) { ended += e.finish.has_value(); };
+          const auto id = engine->Submit(r);
+          if (!id) { ADD_FAILURE(); continue; }
+          if (i % 2) std::this_thread::yield();
+          engine->Cancel(*id);
+          continue;
+        }
+        const auto got = engine->Generate(request);
+        right += got && got->tokens == model.RunAlone(request, 480).tokens;
+      }
+    });
+  }
+  std::atomic<bool> stop = false;
+  std::thread watcher([&] {
+    while (!stop) {
+      const EngineMetrics m = engine->Metrics();
+      EXPECT_LE(m.running, 6);
+      EXPECT_LE(m.kv_blocks_owned, m.kv_blocks);
+      engine->BetweenSteps([] {}, false);
+    }
+  });
+  for (std::thread& t : threads) t.join();
+  stop = true;
+  watcher.join();
+  EXPECT_EQ(right, 80);
+  engine.reset();
+  EXPECT_EQ(ended, 20);
+}
+
+TEST(Engine, ShuttingDownEndsEveryRequest) {
+  auto engine = Engine::Create(std::make_unique<FakeModel>(Paged(200)), EngineOptions{.max_batch = 2});
+  std::atomic<int> aborted = 0;
+  for (int i = 0; i < 10; ++i) {
+    Request r = Prompt({i}, 3000);
+    r.on_event = [&](Event&& e) { aborted += e.finish && e.finish->reason == FinishReason::kAbort && e.finish->error; };
+    ASSERT_TRUE(engine->Submit(std::move(r)));
+  }
+  engine.reset();
+  EXPECT_EQ(aborted, 10);
+}
+
+TEST(Engine, AFullQueueRefusesWithUnavailable) {
+  auto engine = Engine::Create(std::make_unique<FakeModel>(Paged(200)), EngineOptions{.max_batch = 1, .max_queue = 3});
+  int refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto id = engine->Submit(Prompt({1, 2, 3}, 3000));
+    if (id) continue;
+    EXPECT_EQ(id.error().code(), base::ErrorCode::kUnavailable);
+    ++refused;
+  }
+  EXPECT_GE(refused, 6) << "one may run, three may wait";
+}
+
+TEST(Engine, CancelFromInsideTheEventIsFine) {
+  auto engine = Engine::Create(std::make_unique<FakeModel>(Paged(20)), EngineOptions{});
+  std::promise<FinishReason> end;
+  Request r = Prompt({5}, 300);
+  r.on_event = [&](Event&& e) {
+    if (e.finish) end.set_value(e.finish->reason);
+    else engine->Cancel(e.request);
+  };
+  ASSERT_TRUE(engine->Submit(std::move(r)));
+  EXPECT_EQ(end.get_future().get(), FinishReason::kAbort);
+  engine->BetweenSteps([] {}, false);
+  EXPECT_EQ(engine->Metrics().kv_blocks_owned, 0);
+}
+
+TEST(Engine, WorkBetweenStepsSeesNoStepAndForgetsStates) {
+  auto fake = std::make_unique<FakeModel>(Paged(60));
+  FakeModel& model = *fake;
+  auto engine = Engine::Create(std::move(fake), EngineOptions{});
+  const Request request = Prompt({9, 9, 8}, 20);
+  const auto old_answer = engine->Generate(request);
+  engine->BetweenSteps([&] { model.weights = 5; }, true);
+  const auto new_answer = engine->Generate(request);
+  ASSERT_TRUE(old_answer && new_answer);
+  EXPECT_NE(old_answer->tokens, new_answer->tokens);
+  EXPECT_EQ(new_answer->tokens, model.RunAlone(request, 960).tokens);
 }
 
 }  // namespace
