@@ -165,7 +165,7 @@ const std::vector<Work>& Scheduler::Plan(Clock::time_point now) {
   PlanDecode();
   Admit();
   PlanPrefill();
-  std::stable_partition(plan_.begin(), plan_.end(), [](const Work& w) { return w.prompt; });
+  std::sort(plan_.begin(), plan_.end(), [](const Work& a, const Work& b) { return a.prompt != b.prompt ? a.prompt : a.sequence->arrival < b.sequence->arrival; });
   for (const Work& w : plan_) (w.prompt ? counters_.prompt_rows : counters_.generated_rows) += w.end - w.begin;
   HB_CHECK(!plan_.empty() || idle(), "requests wait and nothing can run");
   return plan_;
@@ -193,13 +193,14 @@ void Scheduler::PlanPrefill() {
   for (const auto& [arrival, s] : running_)
     if (!s->decoding()) order.push_back(s);
   if (order.empty()) return;
-  // The oldest: half of the rows, and later what the others leave.
+  // The oldest: all rows but what shorter ones want of the second half.
   Sequence& oldest = *order.front();
-  const int64_t rest = order.size() > 1 ? prefill_left_ / 2 : 0;
-  std::stable_sort(order.begin() + 1, order.end(), [](const Sequence* a, const Sequence* b) { return a->pending() < b->pending(); });
-  int64_t younger = 0;
-  for (size_t i = 1; i < order.size(); ++i) younger += order[i]->pending();
-  PlanRows(oldest, prefill_left_ - std::min(rest, younger));
+  std::sort(order.begin() + 1, order.end(), [](const Sequence* a, const Sequence* b) {
+    return a->pending() != b->pending() ? a->pending() < b->pending() : a->arrival < b->arrival;
+  });
+  int64_t shorter = 0;
+  for (size_t i = 1; i < order.size() && order[i]->pending() < oldest.pending(); ++i) shorter += order[i]->pending();
+  PlanRows(oldest, prefill_left_ - std::min(prefill_left_ / 2, shorter));
   for (size_t i = 1; i < order.size() && prefill_left_ > 0; ++i)
     if (order[i]->running) PlanRows(*order[i], prefill_left_);
 }

@@ -5,8 +5,9 @@
 // chunk.
 //
 // Fairness. Memory is handed out strictly in order of arrival: nobody overtakes a large request that waits for blocks. Of the prefill rows
-// the oldest sequence gets half at least, the rest goes to the shortest first: a short prompt is not stuck behind a long one, and the long one
-// cannot starve. (Equal shares for all were rejected: of eight equal prompts all would finish last.)
+// the oldest sequence gets half at least; sequences with less left to do than it share the other half, the shortest first, and what they leave is the oldest's. So
+// a short prompt is not stuck behind a long one, the long one cannot starve, and equal prompts are served one after the other (with equal shares all of them
+// would finish last).
 //
 // Preemption. When a sequence needs a block and none is left, the youngest sequence behind it loses its memory and waits again at its place in the
 // order of arrival; later it computes its prompt rows as prompt rows and its answer as generated rows, so its tokens are the same. A sequence is only

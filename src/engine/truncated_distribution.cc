@@ -44,7 +44,10 @@ void TruncatedDistribution::SortBucket(size_t bucket) {
   cut_.sorted.clear();
   for (size_t i = 0; i < bucket_of_.size(); ++i)
     if (bucket_of_[i] == bucket) cut_.sorted.push_back(static_cast<int32_t>(i));
-  std::stable_sort(cut_.sorted.begin(), cut_.sorted.end(), [this](int32_t a, int32_t b) { return logits_[static_cast<size_t>(a)] > logits_[static_cast<size_t>(b)]; });
+  std::sort(cut_.sorted.begin(), cut_.sorted.end(), [this](int32_t a, int32_t b) {
+    const float la = logits_[static_cast<size_t>(a)], lb = logits_[static_cast<size_t>(b)];
+    return la != lb ? la > lb : a < b;
+  });
 }
 
 void TruncatedDistribution::CutByMinP(float min_p) {
