@@ -97,8 +97,8 @@ TEST(DifferentialKit, MoeWithOneScaleForGateAndUp) {
     float gate = 1;
     base::Status PackExpert(ExpertsWeight& w, int64_t e, ExpertPart part, const QuantizedMatrix& m) override {
       QuantizedMatrix changed = m;
-      if (part == ExpertPart::kGate && m.outer) gate = *m.outer;
-      if (part == ExpertPart::kUp && m.outer) {
+      if (part == ExpertPart::kGate && m.format.is_nvfp4()) gate = *m.outer;
+      if (part == ExpertPart::kUp && m.format.is_nvfp4()) {
         up.push_back(gate);
         changed.outer = &up.back();
       }
