@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <sched.h>
@@ -47,15 +48,19 @@ std::mutex g_mutex;
 std::atomic<Pool*> g_pool{nullptr};
 
 Pool& MakePool(int threads) {
-  // The old pool is kept for the process's life: a ParallelFor of another thread may still be inside it.
-  auto* pool = new Pool;
+  // One pool for each number of threads that was ever set, kept for the process's life: a ParallelFor of another thread may still be inside
+  // the old one, and tests that go back and forth must not pile up arenas. Never destroyed, so that it outlives every static object.
+  static auto& pools = *new std::map<int, Pool>;
+  Pool& pool = pools[threads];
   // Of several global_controls oneTBB obeys the smallest, so the old limit has to go before the new one comes.
   if (Pool* old = g_pool) old->limit.reset();
-  pool->limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
-  pool->arena = std::make_unique<tbb::task_arena>(threads);
-  pool->threads = threads;
-  g_pool = pool;
-  return *pool;
+  pool.limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
+  if (!pool.arena) {
+    pool.arena = std::make_unique<tbb::task_arena>(threads);
+    pool.threads = threads;
+  }
+  g_pool = &pool;
+  return pool;
 }
 
 Pool& GetPool() {
