@@ -1,5 +1,7 @@
 #include "platform/cpu_features.h"
 
+#include <cstring>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -50,6 +52,8 @@ CpuFeatures Detect() {
     f.avx_vnni = ymm && (a & (1u << 4));
     f.avx512_bf16 = zmm && (a & (1u << 5));
   }
+  unsigned vendor[3];
+  f.full_rate_bf16_dot = f.avx512_bf16 && __get_cpuid(0, &a, &vendor[0], &vendor[2], &vendor[1]) && std::memcmp(vendor, "AuthenticAMD", 12) == 0;
   return f;
 }
 #else

@@ -1,27 +1,11 @@
 #include "kernels/cpu/moe/experts.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/check.h"
-#include "kernels/cpu/moe/moe.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
-
-using base::ErrorCode;
-using base::Fail;
-
-constexpr const char* kPartNames[] = {"gate", "up", "down"};
-
-bool KindOf(const Format& f, WeightKind* kind) {
-  if (f == Format::Nvfp4()) *kind = WeightKind::kNvfp4;
-  else if (f.is_fp8() && (!f.block_scale || f.block_scale == DType::kF32) && !f.is_plain()) *kind = WeightKind::kFp8;
-  else if (f == Format::Bf16()) *kind = WeightKind::kBf16;
-  else if (f == Format::F32()) *kind = WeightKind::kF32;
-  else return false;
-  return true;
-}
 
 int64_t TileBytes(WeightKind kind, int64_t k, int64_t block_cols) {
   const int64_t kp = RoundUp(k, kG);
@@ -36,7 +20,7 @@ int64_t TileBytes(WeightKind kind, int64_t k, int64_t block_cols) {
 
 PartLayout Part(const Format& format, int64_t n, int64_t k, int64_t multiple) {
   PartLayout p;
-  HB_CHECK(KindOf(format, &p.kind), "SupportsMoe must be asked first");
+  HB_CHECK(KindOf(format, &p.kind), "SupportsMoe was to be asked about ", format.ToString());
   p.n = n;
   p.k = k;
   p.tiles = RoundUp(n, multiple) / kTile;
@@ -45,19 +29,16 @@ PartLayout Part(const Format& format, int64_t n, int64_t k, int64_t multiple) {
   return p;
 }
 
-base::Status CheckPart(const Format& f, int64_t k, int64_t expert, int part) {
-  WeightKind kind;
-  if (!KindOf(f, &kind)) {
-    return Fail(base::Error(ErrorCode::kUnsupported, base::StrCat("expert ", expert, " ", kPartNames[part], ": no cpu kernel for ", f.ToString()))
-                    .Hint("BF16, F32, FP8 and NVFP4 experts run on cpu"));
-  }
-  if (kind == WeightKind::kNvfp4 && k % kG != 0) {
-    return Fail(ErrorCode::kUnsupported, "expert ", expert, " ", kPartNames[part], ": NVFP4 needs an inner length that is a multiple of 16, not ", k);
-  }
-  return {};
-}
-
 }  // namespace
+
+bool KindOf(const Format& f, WeightKind* kind) {
+  if (f == Format::Nvfp4()) *kind = WeightKind::kNvfp4;
+  else if (f.is_fp8() && (!f.block_scale || f.block_scale == DType::kF32) && !f.is_plain()) *kind = WeightKind::kFp8;
+  else if (f == Format::Bf16()) *kind = WeightKind::kBf16;
+  else if (f == Format::F32()) *kind = WeightKind::kF32;
+  else return false;
+  return true;
+}
 
 int64_t LayOut(const ExpertsSpec& spec, std::vector<std::array<PartLayout, 3>>& layouts) {
   int64_t offset = 0;
@@ -90,65 +71,4 @@ float CpuExperts::InputScale(bool down) const {
   return scale > 0 ? scale : 1.0f;
 }
 
-base::Status SupportsMoe(const ExpertsSpec& spec) {
-  HB_CHECK(static_cast<int64_t>(spec.formats.size()) == spec.experts, spec.formats.size(), " formats for ", spec.experts, " experts");
-  for (int64_t e = 0; e < spec.experts; ++e) {
-    const auto& f = spec.formats[e];
-    HB_RETURN_IF_ERROR(CheckPart(f[0], spec.d, e, 0));
-    HB_RETURN_IF_ERROR(CheckPart(f[1], spec.d, e, 1));
-    HB_RETURN_IF_ERROR(CheckPart(f[2], spec.f, e, 2));
-    if (f[0].is_nvfp4() != f[1].is_nvfp4()) {
-      return Fail(base::Error(ErrorCode::kUnsupported, base::StrCat("expert ", e, ": gate is ", f[0].ToString(), " but up is ", f[1].ToString()))
-                      .Hint("ignore both or neither of an expert's gate and up matrices"));
-    }
-  }
-  return {};
-}
-
-int64_t MoeBytes(const ExpertsSpec& spec) {
-  std::vector<std::array<PartLayout, 3>> layouts;
-  return LayOut(spec, layouts);
-}
-
-base::Result<std::unique_ptr<ExpertsWeight>> CreateMoe(ExpertsSpec spec, const BackendOptions& options) {
-  HB_RETURN_IF_ERROR(SupportsMoe(spec));
-  HB_ASSIGN_OR_RETURN(KernelSet kernels, ChooseKernels(options));
-  HB_ASSIGN_OR_RETURN(tensor::Buffer buffer, tensor::Buffer::Host(static_cast<size_t>(MoeBytes(spec))));
-  return std::make_unique<CpuExperts>(std::move(spec), kernels, std::move(buffer));
-}
-
-base::Status PackMoe(ExpertsWeight& weight, int64_t expert, ExpertPart part, const QuantizedMatrix& matrix) {
-  auto& w = static_cast<CpuExperts&>(weight);
-  HB_CHECK(0 <= expert && expert < w.spec().experts, "expert ", expert, " of ", w.spec().experts);
-  const PartLayout& p = w.layout(expert, part);
-  const Format& format = w.spec().formats[expert][static_cast<int>(part)];
-  HB_CHECK(matrix.format == format && matrix.rows == p.n && matrix.cols == p.k, "expert ", expert, " ", kPartNames[static_cast<int>(part)], ": packed as ",
-           matrix.format.ToString(), " ", matrix.rows, " x ", matrix.cols, ", planned as ", format.ToString(), " ", p.n, " x ", p.k);
-  if (p.kind == WeightKind::kNvfp4) w.outer(expert, part) = *matrix.outer;
-  PackTiles(matrix, p, w.tile(p, 0));
-  return {};
-}
-
-base::Status SetMoeInputScale(ExpertsWeight& weight, int64_t expert, ExpertPart part, float input_scale) {
-  auto& w = static_cast<CpuExperts&>(weight);
-  HB_CHECK(0 <= expert && expert < w.spec().experts, "expert ", expert, " of ", w.spec().experts);
-  if (!(input_scale > 0) || input_scale > std::numeric_limits<float>::max()) {
-    return Fail(ErrorCode::kBadFile, "expert ", expert, " ", kPartNames[static_cast<int>(part)], ": input_scale ", input_scale, " is not a positive number");
-  }
-  w.SetInputScale(expert, part, input_scale);
-  return {};
-}
-
-base::Result<std::vector<std::pair<std::string, std::string>>> MoeKernels(const BackendOptions& options) {
-  HB_ASSIGN_OR_RETURN(const KernelSet set, ChooseKernels(options));
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& row : set.gemm) {
-    for (const MoeKernel* k : row) {
-      std::pair<std::string, std::string> entry("moe_gemm", k ? k->name : "");
-      if (k && std::find(out.begin(), out.end(), entry) == out.end()) out.push_back(std::move(entry));
-    }
-  }
-  return out;
-}
-
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

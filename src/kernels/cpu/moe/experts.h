@@ -8,7 +8,7 @@
 #include "kernels/cpu/moe/kernels.h"
 #include "tensor/buffer.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 
 // One matrix of an expert as packed tiles (kernel.h).
 struct PartLayout {
@@ -50,10 +50,13 @@ class CpuExperts : public ExpertsWeight {
   tensor::Buffer buffer_;
 };
 
+// False where no kernel reads this format.
+bool KindOf(const Format& format, WeightKind* kind);
+
 // Layouts of all parts, and the bytes of all tiles.
 int64_t LayOut(const ExpertsSpec& spec, std::vector<std::array<PartLayout, 3>>& layouts);
 
 // Writes one matrix into its tiles (pack.cc).
 void PackTiles(const QuantizedMatrix& matrix, const PartLayout& layout, std::byte* tile0);
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -11,7 +11,7 @@ namespace halfbyte::platform {
 struct CpuFeatures;
 }
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 
 inline constexpr int64_t kTile = 16;  // output columns (rows of W) of a tile: one 512-bit vector of FP32 sums
 inline constexpr int64_t kPair = 32;  // a kernel call makes two tiles: gate and up, or two neighbours of down
@@ -72,22 +72,22 @@ struct GemmCall {
 };
 using GemmFn = void (*)(const GemmCall&);
 
-// How one row class is computed: decode (or null: the GEMM reads the tile as it is) and the GEMM.
-struct Path {
-  DecodeFn decode;
-  int64_t panel_bytes;  // for each inner value of a tile
-  GemmFn gemm;
-};
-
-// In the order of preference.
+// In the order of age.
 enum class Isa : uint8_t { kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 
+// A kernel reads one weight format with one row format. decode may be null: the GEMM reads the packed tile as it is.
 struct MoeKernel {
   const char* name;
   Isa isa;
   WeightKind weight;
   RowFormat rows;
-  Path prompt, generated;
+  DecodeFn decode;
+  int64_t panel_bytes;  // for each inner value of a tile; 0 without decode
+  GemmFn gemm;
+  // Which kernel a row class gets where several could serve it: the highest number. They follow measured speed, for many rows (prompt)
+  // and for one or a few (generated); bf16_dot kernels lose 3 in the prompt class where vdpbf16ps runs at half rate (Intel without AMX).
+  int8_t prompt, generated;
+  bool bf16_dot;
 };
 
 // One list a file (and instruction set).
@@ -96,7 +96,10 @@ struct MoeKernelList {
   int64_t count;
 };
 MoeKernelList MoeKernelsAvx2();
+MoeKernelList MoeKernelsInt8Avx2();
 MoeKernelList MoeKernelsAvx512();
+MoeKernelList MoeKernelsAvx512Vnni();
+MoeKernelList MoeKernelsAvx512Bf16();
 
 // The steps around the GEMMs.
 struct SwiGluCall {
@@ -129,4 +132,4 @@ struct MoeSteps {
 MoeSteps MoeStepsAvx2();
 MoeSteps MoeStepsAvx512();
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

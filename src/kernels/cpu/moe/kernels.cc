@@ -2,7 +2,7 @@
 
 #include "platform/cpu_features.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 using base::ErrorCode;
@@ -29,7 +29,7 @@ bool Runs(Isa isa) {
 
 std::vector<const MoeKernel*> Available() {
   std::vector<const MoeKernel*> out;
-  for (const MoeKernelList& list : {MoeKernelsAvx2(), MoeKernelsAvx512()}) {
+  for (const MoeKernelList& list : {MoeKernelsAvx2(), MoeKernelsInt8Avx2(), MoeKernelsAvx512(), MoeKernelsAvx512Vnni(), MoeKernelsAvx512Bf16()}) {
     for (int64_t i = 0; i < list.count; ++i) {
       if (Runs(list.kernels[i].isa)) out.push_back(list.kernels + i);
     }
@@ -37,16 +37,16 @@ std::vector<const MoeKernel*> Available() {
   return out;
 }
 
-// How well a kernel's row format suits a class of rows; 0: not at all. A plain format takes a quantized class as decoded values: NVFP4
-// values are exact in BF16 and FP32, an INT8 value times its scale is rounded once to FP32 (to BF16 it would lose its meaning).
-int Suits(RowFormat format, RowClass rows) {
+// Whether rows of a class can be given in this format. A plain format takes a quantized class as decoded values: NVFP4 values are exact in BF16 and
+// FP32; an INT8 value times its scale is rounded once to FP32 (in BF16 it would lose its meaning).
+bool Suits(RowFormat format, RowClass rows) {
   switch (rows) {
-    case RowClass::kF32: return format == RowFormat::kF32 ? 1 : 0;
-    case RowClass::kBf16: return format == RowFormat::kBf16 ? 2 : format == RowFormat::kF32 ? 1 : 0;
-    case RowClass::kInt8: return format == RowFormat::kInt8 ? 2 : format == RowFormat::kF32 ? 1 : 0;
-    case RowClass::kNvfp4: return format == RowFormat::kNvfp4 ? 3 : format == RowFormat::kBf16 ? 2 : format == RowFormat::kF32 ? 1 : 0;
+    case RowClass::kF32: return format == RowFormat::kF32;
+    case RowClass::kBf16: return format == RowFormat::kBf16 || format == RowFormat::kF32;
+    case RowClass::kInt8: return format == RowFormat::kInt8 || format == RowFormat::kF32;
+    case RowClass::kNvfp4: return format != RowFormat::kInt8;
   }
-  return 0;
+  return false;
 }
 
 // What the user asked for: named kernels win, and nothing newer than `newest` is used besides.
@@ -80,15 +80,19 @@ base::Result<Wishes> ReadWishes(const BackendOptions& options, const std::vector
   return wishes;
 }
 
-const MoeKernel* Best(const std::vector<const MoeKernel*>& available, const Wishes& wishes, WeightKind weight, RowClass rows) {
+int Rank(const MoeKernel& k, bool prompt) {
+  if (!prompt) return k.generated;
+  return k.prompt - (k.bf16_dot && !platform::Cpu().full_rate_bf16_dot ? 3 : 0);
+}
+
+const MoeKernel* Best(const std::vector<const MoeKernel*>& available, const Wishes& wishes, WeightKind weight, RowClass rows, bool prompt) {
   const MoeKernel* best = nullptr;
   int best_rank = 0;
   for (const MoeKernel* k : available) {
-    const int suits = k->weight == weight ? Suits(k->rows, rows) : 0;
     const bool named = wishes.Named(k);
-    if (suits == 0 || (!named && k->isa > wishes.newest)) continue;
-    const int rank = (named ? 1000 : 0) + 100 * suits + static_cast<int>(k->isa) + 1;
-    if (rank > best_rank) { best = k; best_rank = rank; }
+    if (k->weight != weight || !Suits(k->rows, rows) || (!named && k->isa > wishes.newest)) continue;
+    const int rank = Rank(*k, prompt) + (named ? 1000 : 0);
+    if (!best || rank > best_rank) { best = k; best_rank = rank; }
   }
   return best;
 }
@@ -108,7 +112,7 @@ base::Result<KernelSet> ChooseKernels(const BackendOptions& options) {
       const auto rows = static_cast<RowClass>(r);
       // Only NVFP4 weights meet quantized rows.
       if (weight != WeightKind::kNvfp4 && (rows == RowClass::kInt8 || rows == RowClass::kNvfp4)) continue;
-      set.gemm[w][r] = Best(available, wishes, weight, rows);
+      for (bool prompt : {false, true}) set.gemm[prompt][w][r] = Best(available, wishes, weight, rows, prompt);
     }
   }
   const bool avx512 = Runs(Isa::kAvx512) && wishes.newest >= Isa::kAvx512;
@@ -116,4 +120,4 @@ base::Result<KernelSet> ChooseKernels(const BackendOptions& options) {
   return set;
 }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -8,21 +8,23 @@
 #include "kernels/api/backend.h"
 #include "kernels/cpu/moe/kernel.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 
 // What enters a GEMM, as the choice of a kernel sees it.
 enum class RowClass : uint8_t { kBf16, kF32, kInt8, kNvfp4 };
 inline constexpr int kRowClasses = 4;
 
 struct KernelSet {
-  // Never null on a machine with AVX2.
-  const MoeKernel* gemm[kWeightKinds][kRowClasses] = {};
+  // [prompt][weight][rows]; null where the pair does not occur.
+  const MoeKernel* gemm[2][kWeightKinds][kRowClasses] = {};
   MoeSteps steps = {};
 
-  const MoeKernel* For(WeightKind weight, RowClass rows) const { return gemm[static_cast<int>(weight)][static_cast<int>(rows)]; }
+  const MoeKernel* For(WeightKind weight, RowClass rows, bool prompt) const {
+    return gemm[prompt ? 1 : 0][static_cast<int>(weight)][static_cast<int>(rows)];
+  }
 };
 
 // options.kernels: ("moe_gemm", kernel name or instruction set), see moe.h.
 base::Result<KernelSet> ChooseKernels(const BackendOptions& options);
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

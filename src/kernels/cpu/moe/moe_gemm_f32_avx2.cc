@@ -8,7 +8,7 @@
 #include "kernels/cpu/moe/kernel.h"
 #include "kernels/cpu/moe/vector_math_avx2.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 constexpr int kRows = 6;
@@ -63,18 +63,21 @@ template <int R>
 void Block(const float* w, int64_t k, const std::byte* const* rows, float* sums) {
   const float* x[R];
   __m256 acc[R][2];
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
     x[r] = reinterpret_cast<const float*>(rows[r]);
     acc[r][0] = acc[r][1] = _mm256_setzero_ps();
   }
   for (int64_t i = 0; i < k; ++i) {
     const __m256 a = _mm256_load_ps(w + i * kTile), b = _mm256_load_ps(w + i * kTile + 8);
+#pragma GCC unroll 6
     for (int r = 0; r < R; ++r) {
       const __m256 v = _mm256_broadcast_ss(x[r] + i);
       acc[r][0] = _mm256_fmadd_ps(a, v, acc[r][0]);
       acc[r][1] = _mm256_fmadd_ps(b, v, acc[r][1]);
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
     _mm256_storeu_ps(sums + r * kPair, acc[r][0]);
     _mm256_storeu_ps(sums + r * kPair + 8, acc[r][1]);
@@ -93,9 +96,8 @@ void Gemm(const GemmCall& c) {
   }
 }
 
-constexpr Path DecodedBy(DecodeFn decode) { return {decode, kTile * 4, Gemm}; }
 constexpr MoeKernel Entry(const char* name, WeightKind weight, DecodeFn decode) {
-  return {name, Isa::kAvx2, weight, RowFormat::kF32, DecodedBy(decode), DecodedBy(decode)};
+  return {name, Isa::kAvx2, weight, RowFormat::kF32, decode, decode ? kTile * 4 : 0, Gemm, 1, 1, false};
 }
 constexpr MoeKernel kKernels[] = {
     Entry("moe_gemm_nvfp4_f32_avx2", WeightKind::kNvfp4, DecodeNvfp4),
@@ -108,4 +110,4 @@ constexpr MoeKernel kKernels[] = {
 
 MoeKernelList MoeKernelsAvx2() { return {kKernels, sizeof kKernels / sizeof kKernels[0]}; }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

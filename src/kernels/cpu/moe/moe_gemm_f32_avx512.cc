@@ -8,7 +8,7 @@
 #include "kernels/cpu/moe/kernel.h"
 #include "kernels/cpu/moe/vector_math_avx512.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 constexpr int kRows = 12;
@@ -57,18 +57,21 @@ template <int R>
 void Block(const float* w0, const float* w1, int64_t k, const std::byte* const* rows, float* sums) {
   const float* x[R];
   __m512 acc[R][2];
+#pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
     x[r] = reinterpret_cast<const float*>(rows[r]);
     acc[r][0] = acc[r][1] = _mm512_setzero_ps();
   }
   for (int64_t i = 0; i < k; ++i) {
     const __m512 a = _mm512_load_ps(w0 + i * kTile), b = _mm512_load_ps(w1 + i * kTile);
+#pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const __m512 v = _mm512_set1_ps(x[r][i]);
       acc[r][0] = _mm512_fmadd_ps(a, v, acc[r][0]);
       acc[r][1] = _mm512_fmadd_ps(b, v, acc[r][1]);
     }
   }
+#pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
     _mm512_storeu_ps(sums + r * kPair, acc[r][0]);
     _mm512_storeu_ps(sums + r * kPair + kTile, acc[r][1]);
@@ -88,9 +91,8 @@ void Gemm(const GemmCall& c) {
   }
 }
 
-constexpr Path DecodedBy(DecodeFn decode) { return {decode, kTile * 4, Gemm}; }
 constexpr MoeKernel Entry(const char* name, WeightKind weight, DecodeFn decode) {
-  return {name, Isa::kAvx512, weight, RowFormat::kF32, DecodedBy(decode), DecodedBy(decode)};
+  return {name, Isa::kAvx512, weight, RowFormat::kF32, decode, decode ? kTile * 4 : 0, Gemm, 3, 2, false};
 }
 constexpr MoeKernel kKernels[] = {
     Entry("moe_gemm_nvfp4_f32_avx512", WeightKind::kNvfp4, DecodeNvfp4),
@@ -103,4 +105,4 @@ constexpr MoeKernel kKernels[] = {
 
 MoeKernelList MoeKernelsAvx512() { return {kKernels, sizeof kKernels / sizeof kKernels[0]}; }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -4,7 +4,7 @@
 #include "kernels/cpu/moe/kernel.h"
 #include "kernels/cpu/moe/vector_math_avx2.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 void SwiGlu(const SwiGluCall& c) {
@@ -43,4 +43,4 @@ void Combine(const CombineCall& c) {
 
 MoeSteps MoeStepsAvx2() { return {SwiGlu, Scale, Combine}; }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -4,7 +4,7 @@
 #include "kernels/cpu/moe/kernel.h"
 #include "kernels/cpu/moe/vector_math_avx512.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 void SwiGlu(const SwiGluCall& c) {
@@ -40,4 +40,4 @@ void Combine(const CombineCall& c) {
 
 MoeSteps MoeStepsAvx512() { return {SwiGlu, Scale, Combine}; }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/moe/experts.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 // Eight codes k0..k7 (lowest nibble first) as low half k0 k2 k4 k6, high half k1 k3 k5 k7.
@@ -86,4 +86,4 @@ void PackTiles(const QuantizedMatrix& matrix, const PartLayout& p, std::byte* ti
   }
 }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 // 120 rows are ten blocks of 12, the height of the AVX-512 kernels. At 120 rows decoding a panel again costs 3 % of its GEMM, and the
@@ -60,4 +60,4 @@ void MakeItems(const Routing& routing, int64_t tiles, int threads, std::vector<I
   }
 }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

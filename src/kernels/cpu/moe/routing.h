@@ -6,7 +6,7 @@
 
 #include "kernels/api/ops.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 
 // The rows of one class that one expert has: positions [begin, begin + rows) of the sorted order.
 struct RowGroup {
@@ -34,4 +34,4 @@ struct Item {
 // records stay in L2). Only scheduling depends on `threads`.
 void MakeItems(const Routing& routing, int64_t tiles, int threads, std::vector<Item>& items);
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -8,7 +8,7 @@
 #include "numerics/activation_quantizer.h"
 #include "numerics/bf16.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 // Where value i of 8 goes in a record of INT8 codes: bytes in the order 0 4 1 5 2 6 3 7.
@@ -116,4 +116,4 @@ float PrepareRow(const RowForm& form, DType dtype, const void* x, int64_t k, std
   return 1.0f;
 }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

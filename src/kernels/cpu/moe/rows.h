@@ -4,7 +4,7 @@
 #include "kernels/api/weights.h"
 #include "kernels/cpu/moe/kernel.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 
 // What is done to a row before a GEMM: the contract (form) and the memory format of the result. A kernel of a plain row format runs every form on values
 // that were quantized and decoded again: kBf16 holds NVFP4 values exactly, kF32 holds NVFP4 and INT8 values.
@@ -21,4 +21,4 @@ struct RowForm {
 // must be multiplied with: the per-token scale, the static scale, or 1.
 float PrepareRow(const RowForm& form, DType dtype, const void* x, int64_t k, std::byte* record);
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -1,4 +1,4 @@
-// RunMoe: the steps of moe.h over one workspace a calling thread.
+// One workspace a calling thread: decode must not allocate.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -6,14 +6,14 @@
 
 #include "base/check.h"
 #include "kernels/cpu/moe/experts.h"
-#include "kernels/cpu/moe/moe.h"
+#include "kernels/cpu/moe/run.h"
 #include "kernels/cpu/moe/routing.h"
 #include "kernels/cpu/moe/rows.h"
 #include "numerics/e4m3.h"
 #include "numerics/e5m2.h"
 #include "platform/parallel.h"
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 // Grows, keeps its memory and is never cleared: every step writes what the next one reads.
@@ -32,12 +32,21 @@ class Scratch {
   tensor::Buffer buffer_;
 };
 
-// The records of all rows of one operand in one form.
+// Rows [begin, end) of one operand in one form.
 struct Records {
   RowForm form;
+  int64_t begin = 0, end = 0;
   int64_t stride = 0;
-  std::byte* data = nullptr;
+  std::byte* data = nullptr;  // of row 0
   float* row_scale = nullptr;
+};
+
+// All forms of an operand that the kernels of a layer want: at most plain and quantized, in two formats each, for two classes.
+constexpr int kForms = 6;
+struct Operand {
+  std::array<Records, kForms> records;
+  int count = 0;
+  std::array<Scratch, kForms> data, scale;
 };
 
 // Which kernels a group uses.
@@ -49,9 +58,9 @@ struct Gemm {
 struct Workspace {
   Routing routing;
   std::vector<Item> items;
-  std::array<Scratch, 3> x, h;  // by form in use: plain (BF16 or F32), quantized, and FP32 for what has no BF16 kernel
-  std::array<Scratch, 3> x_scale, h_scale;
+  Operand x, h;
   Scratch hidden, y;
+  std::vector<Gemm> gate_up, down;  // by group
 };
 
 const float* Fp8Table(DType dtype) {
@@ -91,9 +100,9 @@ class MoeRun {
     hidden_ = reinterpret_cast<float*>(ws_.hidden.Bytes(routed() * ldh_ * 4));
     y_ = reinterpret_cast<float*>(ws_.y.Bytes(routed() * spec_.d * 4));
     PlanGroups();
-    PrepareX();
+    Prepare(ws_.x, op_.x);
     GateUp();
-    PrepareHidden();
+    Prepare(ws_.h, Matrix(hidden_, DType::kF32, routed(), spec_.f, ldh_));
     Down();
     Combine();
   }
@@ -117,69 +126,77 @@ class MoeRun {
     return form;
   }
 
-  // The slot of a form among `records`, added where it is new.
-  static const Records* Find(std::array<Records, 3>& records, int& count, const RowForm& form) {
-    for (int i = 0; i < count; ++i) if (records[i].form == form) return &records[i];
-    HB_CHECK(count < 3, "more row forms than a layer can have");
-    records[count].form = form;
-    return &records[count++];
+  // The records of a form, for the rows of a class as well.
+  static const Records* Find(Operand& operand, const RowForm& form, int64_t begin, int64_t end) {
+    int i = 0;
+    while (i < operand.count && !(operand.records[i].form == form)) ++i;
+    HB_CHECK(i < kForms, "more row forms than a layer can have");
+    Records& r = operand.records[i];
+    if (i == operand.count) {
+      ++operand.count;
+      r = {};
+      r.form = form;
+      r.begin = begin;
+      r.end = end;
+    }
+    r.begin = std::min(r.begin, begin);
+    r.end = std::max(r.end, end);
+    return &r;
   }
 
-  Gemm Plan(WeightKind a, WeightKind b, bool bf16, bool down) {
+  Gemm Plan(WeightKind a, WeightKind b, bool bf16, bool down, bool prompt) {
     const KernelSet& set = w_.kernels();
     RowClass rows = ClassFor(a, bf16);
-    Gemm g{{set.For(a, rows), set.For(b, rows)}, nullptr};
-    if (g.kernel[0]->rows != g.kernel[1]->rows || (a != b && g.kernel[0]->rows != RowFormat::kF32)) {
+    Gemm g{{set.For(a, rows, prompt), set.For(b, rows, prompt)}, nullptr};
+    if (g.kernel[0]->gemm != g.kernel[1]->gemm) {  // gate and up of different kinds: both through FP32 panels
       rows = RowClass::kF32;
-      g = {{set.For(a, rows), set.For(b, rows)}, nullptr};
+      g = {{set.For(a, rows, prompt), set.For(b, rows, prompt)}, nullptr};
     }
-    g.records = down ? Find(h_records_, h_count_, FormFor(rows, g.kernel[0]->rows, true)) : Find(x_records_, x_count_, FormFor(rows, g.kernel[0]->rows, false));
+    const int64_t rows_per_token = down ? op_.top_k : 1, middle = op_.prompt_rows * rows_per_token, all = op_.x.rows * rows_per_token;
+    g.records = Find(down ? ws_.h : ws_.x, FormFor(rows, g.kernel[0]->rows, down), prompt ? 0 : middle, prompt ? middle : all);
     return g;
   }
 
   void PlanGroups() {
+    ws_.gate_up.clear();
+    ws_.down.clear();
+    ws_.x.count = ws_.h.count = 0;
     for (const RowGroup& group : ws_.routing.groups) {
-      const PartLayout& gate = w_.layout(group.expert, ExpertPart::kGate);
-      const PartLayout& up = w_.layout(group.expert, ExpertPart::kUp);
-      const PartLayout& down = w_.layout(group.expert, ExpertPart::kDown);
-      gate_up_.push_back(Plan(gate.kind, up.kind, op_.x.dtype == DType::kBF16, false));
-      down_.push_back(Plan(down.kind, down.kind, spec_.round_hidden, true));
+      const WeightKind gate = w_.layout(group.expert, ExpertPart::kGate).kind, up = w_.layout(group.expert, ExpertPart::kUp).kind;
+      const WeightKind down = w_.layout(group.expert, ExpertPart::kDown).kind;
+      ws_.gate_up.push_back(Plan(gate, up, op_.x.dtype == DType::kBF16, false, group.prompt));
+      ws_.down.push_back(Plan(down, down, spec_.round_hidden, true, group.prompt));
     }
   }
 
-  void Prepare(Records& records, Scratch& data, Scratch& scales, int64_t rows, int64_t k, const Matrix& source) {
-    records.stride = RecordBytes(records.form.format, RoundUp(k, kG));
-    records.data = data.Bytes(rows * records.stride);
-    records.row_scale = reinterpret_cast<float*>(scales.Bytes(rows * 4));
-    platform::ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        records.row_scale[r] = PrepareRow(records.form, source.dtype, source.dtype == DType::kBF16 ? static_cast<const void*>(source.row<uint16_t>(r)) : source.row<float>(r),
-                                          k, records.data + r * records.stride);
-      }
-    });
+  // Rows of x or h (sorted positions) into all the forms that are wanted.
+  static void Prepare(Operand& operand, const Matrix& source) {
+    for (int i = 0; i < operand.count; ++i) {
+      Records& r = operand.records[i];
+      r.stride = RecordBytes(r.form.format, RoundUp(source.cols, kG));
+      r.data = operand.data[i].Bytes(source.rows * r.stride);
+      r.row_scale = reinterpret_cast<float*>(operand.scale[i].Bytes(source.rows * 4));
+      platform::ParallelFor(r.end - r.begin, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t row = r.begin + begin; row < r.begin + end; ++row) {
+          const void* x = source.dtype == DType::kBF16 ? static_cast<const void*>(source.row<uint16_t>(row)) : source.row<float>(row);
+          r.row_scale[row] = PrepareRow(r.form, source.dtype, x, source.cols, r.data + row * r.stride);
+        }
+      });
+    }
   }
 
-  void PrepareX() {
-    for (int i = 0; i < x_count_; ++i) Prepare(x_records_[i], ws_.x[i], ws_.x_scale[i], op_.x.rows, spec_.d, op_.x);
-  }
-
-  void PrepareHidden() {
-    const Matrix hidden(hidden_, DType::kF32, routed(), spec_.f, ldh_);
-    for (int i = 0; i < h_count_; ++i) Prepare(h_records_[i], ws_.h[i], ws_.h_scale[i], routed(), spec_.f, hidden);
-  }
-
-  const std::byte* Panel(const MoeKernel& kernel, const Path& path, int64_t expert, ExpertPart part, int64_t tile, std::byte* panel) const {
+  const std::byte* Panel(const MoeKernel& kernel, int64_t expert, ExpertPart part, int64_t tile, std::byte* panel) const {
     const PartLayout& p = w_.layout(expert, part);
     const std::byte* packed = w_.tile(p, tile);
-    if (!path.decode) return packed;
+    if (!kernel.decode) return packed;
     const float* table = kernel.weight == WeightKind::kFp8 ? Fp8Table(spec_.formats[expert][static_cast<int>(part)].elem) : nullptr;
-    path.decode({packed, p.k, p.block_cols, table, panel});
+    kernel.decode({packed, p.k, p.block_cols, table, panel});
     return panel;
   }
 
   // Rows in blocks of at most kSumRows; after(first, rows, sums, row scales) takes each block's sums.
   template <typename RecordOf, typename After>
-  void TileRows(const Gemm& g, const Path& path, const std::byte* w0, const std::byte* w1, int64_t k, int64_t begin, int64_t end, const RecordOf& record_of, const After& after) const {
+  void TileRows(const Gemm& g, const std::byte* w0, const std::byte* w1, int64_t k, int64_t begin, int64_t end, const RecordOf& record_of, const After& after) const {
     constexpr int64_t kSumRows = 60;
     alignas(64) float sums[kSumRows * kPair];
     const std::byte* rows[kSumRows];
@@ -191,7 +208,7 @@ class MoeRun {
         rows[i] = g.records->data + record * g.records->stride;
         scales[i] = g.records->row_scale[record];
       }
-      path.gemm({{w0, w1}, k, rows, n, sums});
+      g.kernel[0]->gemm({{w0, w1}, k, rows, n, sums});
       after(r, n, sums, scales);
     }
   }
@@ -203,14 +220,13 @@ class MoeRun {
 
   void GateUpItem(const Item& item) const {
     const RowGroup& group = ws_.routing.groups[item.group];
-    const Gemm& g = gate_up_[item.group];
-    const Path& gate = group.prompt ? g.kernel[0]->prompt : g.kernel[0]->generated;
-    const Path& up = group.prompt ? g.kernel[1]->prompt : g.kernel[1]->generated;
-    std::byte* panel = PanelScratch(RoundUp(spec_.d, kG) * (gate.panel_bytes + up.panel_bytes));
+    const Gemm& g = ws_.gate_up[item.group];
+    const int64_t panel_bytes = RoundUp(spec_.d, kG) * g.kernel[0]->panel_bytes;
+    std::byte* panel = PanelScratch(panel_bytes + RoundUp(spec_.d, kG) * g.kernel[1]->panel_bytes);
     for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
-      const std::byte* w0 = Panel(*g.kernel[0], gate, group.expert, ExpertPart::kGate, t, panel);
-      const std::byte* w1 = Panel(*g.kernel[1], up, group.expert, ExpertPart::kUp, t, panel + RoundUp(spec_.d, kG) * gate.panel_bytes);
-      TileRows(g, gate, w0, w1, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return ws_.routing.token[p]; },
+      const std::byte* w0 = Panel(*g.kernel[0], group.expert, ExpertPart::kGate, t, panel);
+      const std::byte* w1 = Panel(*g.kernel[1], group.expert, ExpertPart::kUp, t, panel + panel_bytes);
+      TileRows(g, w0, w1, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return ws_.routing.token[p]; },
                [&](int64_t first, int64_t n, const float* sums, const float* scales) {
                  steps_.swiglu({sums, n, w_.outer(group.expert, ExpertPart::kGate), w_.outer(group.expert, ExpertPart::kUp), scales,
                                 hidden_ + first * ldh_ + t * kTile, ldh_});
@@ -225,14 +241,13 @@ class MoeRun {
 
   void DownItem(const Item& item) const {
     const RowGroup& group = ws_.routing.groups[item.group];
-    const Gemm& g = down_[item.group];
-    const Path& path = group.prompt ? g.kernel[0]->prompt : g.kernel[0]->generated;
-    const int64_t panel_bytes = RoundUp(spec_.f, kG) * path.panel_bytes;
+    const Gemm& g = ws_.down[item.group];
+    const int64_t panel_bytes = RoundUp(spec_.f, kG) * g.kernel[0]->panel_bytes;
     std::byte* panel = PanelScratch(2 * panel_bytes);
     for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
-      const std::byte* w0 = Panel(*g.kernel[0], path, group.expert, ExpertPart::kDown, 2 * t, panel);
-      const std::byte* w1 = Panel(*g.kernel[0], path, group.expert, ExpertPart::kDown, 2 * t + 1, panel + panel_bytes);
-      TileRows(g, path, w0, w1, spec_.f, item.row_begin, item.row_end, [](int64_t p) { return p; },
+      const std::byte* w0 = Panel(*g.kernel[0], group.expert, ExpertPart::kDown, 2 * t, panel);
+      const std::byte* w1 = Panel(*g.kernel[0], group.expert, ExpertPart::kDown, 2 * t + 1, panel + panel_bytes);
+      TileRows(g, w0, w1, spec_.f, item.row_begin, item.row_end, [](int64_t p) { return p; },
                [&](int64_t first, int64_t n, const float* sums, const float* scales) {
                  steps_.scale({sums, n, std::min(kPair, spec_.d - t * kPair), w_.outer(group.expert, ExpertPart::kDown), scales,
                                y_ + first * spec_.d + t * kPair, spec_.d});
@@ -263,17 +278,14 @@ class MoeRun {
   int64_t ldh_ = 0;
   float* hidden_ = nullptr;  // F32 [routed rows, F rounded up to 16]
   float* y_ = nullptr;       // F32 [routed rows, D]
-  std::vector<Gemm> gate_up_, down_;  // by group
-  std::array<Records, 3> x_records_, h_records_;
-  int x_count_ = 0, h_count_ = 0;
 };
 
 }  // namespace
 
-void RunMoe(const MoeOp& op) {
+void Run(const MoeOp& op) {
   if (op.x.rows == 0) return;
   thread_local Workspace workspace;
   MoeRun(op, workspace).Run();
 }
 
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

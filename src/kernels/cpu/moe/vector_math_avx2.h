@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 // 8 E4M3 bytes (never negative) as FP32, times 2^-8 (see the AVX-512 form).
@@ -47,4 +47,4 @@ namespace {
 }
 
 }  // namespace
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace halfbyte::kernels::cpu {
+namespace halfbyte::kernels::cpu::moe {
 namespace {
 
 [[maybe_unused]] inline __m512 E2m1Table() {
@@ -43,4 +43,4 @@ namespace {
 }
 
 }  // namespace
-}  // namespace halfbyte::kernels::cpu
+}  // namespace halfbyte::kernels::cpu::moe

@@ -1,0 +1,152 @@
+// NVFP4 and BF16 weights by BF16 rows with vdpbf16ps. Two forms for NVFP4:
+//
+// Generated rows (one or a few an expert, bound by memory): codes go through vpermw straight into the dot product. "Shift right by 4s" leaves the
+// codes of a pair in the low bits of the two words of a lane; vpermw looks at 5 bits, so the table of 16 BF16 values is repeated once and the bit
+// above a nibble does not matter. The scale comes after the block: acc = fma(f, scale, acc), f = the sum over the block, made of two chains of four.
+// 8 permutes, 8 dot products, 6 shifts, 6 for scale and sums a block of 16 x 16 weights (144 bytes) and row.
+//
+// Prompt rows: a tile is decoded to BF16 with its block scales, exactly (E2M1 x E4M3 has 6 significant bits), and used as a plain BF16 matrix by
+// 12 rows x 2 tiles at a time: 24 accumulators. A sum is one chain over the pairs of k.
+//
+// vdpbf16ps flushes subnormals; sums and weights are far above, and a row of values below 1e-38 is zero to the model.
+#include <immintrin.h>
+
+#include "kernels/cpu/moe/kernel.h"
+#include "kernels/cpu/moe/vector_math_avx512.h"
+
+namespace halfbyte::kernels::cpu::moe {
+namespace {
+
+constexpr int kRows = 12;
+
+// The 16 E2M1 values as BF16, twice.
+inline __m512i Bf16Table() {
+  const __m256i once = _mm256_setr_epi16(0x0000, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, static_cast<short>(0x8000), static_cast<short>(0xBF00),
+                                         static_cast<short>(0xBF80), static_cast<short>(0xBFC0), static_cast<short>(0xC000), static_cast<short>(0xC040),
+                                         static_cast<short>(0xC080), static_cast<short>(0xC0C0));
+  return _mm512_broadcast_i64x4(once);
+}
+
+inline __m512 DotPair(__m512 sum, __m512i weights, int32_t row_pair) {
+  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights), reinterpret_cast<__m512bh>(_mm512_set1_epi32(row_pair)));
+}
+
+// --- generated rows ---------------------------------------------------------------------------------------------------------
+
+constexpr int kFewRows = 8;
+
+template <int R>
+void FewRowsBlock(const std::byte* tile, int64_t k, const std::byte* const* rows, float* sums) {
+  const __m512i table = Bf16Table();
+  const int32_t* x[R];
+  __m512 acc[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    x[r] = reinterpret_cast<const int32_t*>(rows[r]);
+    acc[r] = _mm512_setzero_ps();
+  }
+  for (int64_t b = 0; b < k / kG; ++b) {
+    const std::byte* group = tile + b / 4 * Nvfp4GroupBytes();
+    const __m512i c0 = _mm512_load_si512(group + b % 4 * 128), c1 = _mm512_load_si512(group + b % 4 * 128 + 64);
+    const __m512 scale = E4m3Scaled(group + 512 + b % 4 * kTile);
+    __m512i w[8];
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; ++s) {
+      w[s] = _mm512_permutexvar_epi16(_mm512_srli_epi32(c0, 4 * s), table);
+      w[4 + s] = _mm512_permutexvar_epi16(_mm512_srli_epi32(c1, 4 * s), table);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      __m512 f0 = _mm512_setzero_ps(), f1 = _mm512_setzero_ps();
+#pragma GCC unroll 4
+      for (int s = 0; s < 4; ++s) {
+        f0 = DotPair(f0, w[s], x[r][b * 8 + s]);
+        f1 = DotPair(f1, w[4 + s], x[r][b * 8 + 4 + s]);
+      }
+      acc[r] = _mm512_fmadd_ps(_mm512_add_ps(f0, f1), scale, acc[r]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) _mm512_storeu_ps(sums + r * kPair, _mm512_mul_ps(acc[r], _mm512_set1_ps(256.0f)));
+}
+
+using FewRowsFn = void (*)(const std::byte*, int64_t, const std::byte* const*, float*);
+constexpr FewRowsFn kFewRowsBlocks[kFewRows + 1] = {nullptr,         FewRowsBlock<1>, FewRowsBlock<2>, FewRowsBlock<3>, FewRowsBlock<4>,
+                                                    FewRowsBlock<5>, FewRowsBlock<6>, FewRowsBlock<7>, FewRowsBlock<8>};
+
+void GemmFewRows(const GemmCall& c) {
+  for (int64_t r = 0; r < c.m; r += kFewRows) {
+    const int64_t n = c.m - r < kFewRows ? c.m - r : kFewRows;
+    for (int t = 0; t < 2; ++t) kFewRowsBlocks[n](c.w[t], c.k, c.rows + r, c.sums + r * kPair + t * kTile);
+  }
+}
+
+// --- prompt rows ------------------------------------------------------------------------------------------------------------
+
+void DecodeNvfp4(const DecodeCall& c) {
+  const __m512i table = Bf16Table(), high = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
+  std::byte* out = c.panel;
+  for (int64_t b = 0; b < c.k / kG; ++b) {
+    const std::byte* group = c.tile + b / 4 * Nvfp4GroupBytes();
+    const __m512 scale = _mm512_mul_ps(E4m3Scaled(group + 512 + b % 4 * kTile), _mm512_set1_ps(256.0f));
+    for (int v = 0; v < 2; ++v) {
+      const __m512i codes = _mm512_load_si512(group + b % 4 * 128 + v * 64);
+#pragma GCC unroll 4
+      for (int s = 0; s < 4; ++s, out += 64) {
+        // Both words as FP32 (a BF16 is the upper half of one), scaled, and the exact products' upper halves put together again.
+        const __m512i pair = _mm512_permutexvar_epi16(_mm512_srli_epi32(codes, 4 * s), table);
+        const __m512i even = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)), scale));
+        const __m512i odd = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(pair, high)), scale));
+        _mm512_store_si512(out, _mm512_or_si512(_mm512_srli_epi32(even, 16), odd));
+      }
+    }
+  }
+}
+
+template <int R>
+void Block(const std::byte* w0, const std::byte* w1, int64_t pairs, const std::byte* const* rows, float* sums) {
+  const int32_t* x[R];
+  __m512 acc[R][2];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    x[r] = reinterpret_cast<const int32_t*>(rows[r]);
+    acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+  }
+  for (int64_t p = 0; p < pairs; ++p) {
+    const __m512i a = _mm512_load_si512(w0 + p * 64), b = _mm512_load_si512(w1 + p * 64);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      acc[r][0] = DotPair(acc[r][0], a, x[r][p]);
+      acc[r][1] = DotPair(acc[r][1], b, x[r][p]);
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    _mm512_storeu_ps(sums + r * kPair, acc[r][0]);
+    _mm512_storeu_ps(sums + r * kPair + kTile, acc[r][1]);
+  }
+}
+
+using BlockFn = void (*)(const std::byte*, const std::byte*, int64_t, const std::byte* const*, float*);
+constexpr BlockFn kBlocks[kRows + 1] = {nullptr,  Block<1>, Block<2>, Block<3>, Block<4>,  Block<5>, Block<6>,
+                                        Block<7>, Block<8>, Block<9>, Block<10>, Block<11>, Block<12>};
+
+void Gemm(const GemmCall& c) {
+  for (int64_t r = 0; r < c.m; r += kRows) {
+    const int64_t n = c.m - r < kRows ? c.m - r : kRows;
+    kBlocks[n](c.w[0], c.w[1], RoundUp(c.k, 2) / 2, c.rows + r, c.sums + r * kPair);
+  }
+}
+
+constexpr MoeKernel kKernels[] = {
+    {"moe_gemv_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, nullptr, 0, GemmFewRows, 2, 6, true},
+    {"moe_gemm_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, DecodeNvfp4, kTile * 2, Gemm, 5, 3, true},
+    // Read as packed; the same order of sums in both classes.
+    {"moe_gemm_bf16_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kBf16, RowFormat::kBf16, nullptr, 0, Gemm, 5, 6, true},
+};
+
+}  // namespace
+
+MoeKernelList MoeKernelsAvx512Bf16() { return {kKernels, sizeof kKernels / sizeof kKernels[0]}; }
+
+}  // namespace halfbyte::kernels::cpu::moe
