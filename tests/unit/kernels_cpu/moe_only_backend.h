@@ -13,7 +13,7 @@ namespace halfbyte::test {
 class MoeOnlyBackend : public kernels::Backend {
  public:
   // Each name as in --kernel moe_gemm=name.
-  explicit MoeOnlyBackend(std::initializer_list<std::string> names = {}) {
+  explicit MoeOnlyBackend(const std::vector<std::string>& names = {}) {
     for (const std::string& name : names) options_.kernels.emplace_back("moe_gemm", name);
   }
 

@@ -32,6 +32,10 @@ enum class RowFormat : uint8_t { kF32, kBf16, kInt8, kNvfp4 };
 
 constexpr int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
+// What is done to a row before a GEMM, as the contract has it (ActivationForm of kernels/api). A plain row format takes quantized forms as decoded
+// values: kBf16 holds NVFP4 values exactly, kF32 holds NVFP4 values exactly and INT8 values with one rounding.
+enum class Form : uint8_t { kPlain, kInt8, kNvfp4PerToken, kNvfp4Static };
+
 // Offsets inside a record of kInt8 or kNvfp4.
 constexpr int64_t BiasOffset(int64_t kp) { return kp; }
 constexpr int64_t ScaleOffset(int64_t kp) { return kp + kp / kG * 4; }
@@ -102,6 +106,18 @@ MoeKernelList MoeKernelsAvx512Vnni();
 MoeKernelList MoeKernelsAvx512Bf16();
 
 // The steps around the GEMMs.
+
+// Writes one record of RecordBytes(format, kp) bytes and returns the factor of the row's sums: the per-token scale, the static scale, or 1.
+struct PrepareCall {
+  Form form;
+  RowFormat format;
+  bool round;         // to BF16 first
+  float input_scale;  // kNvfp4Static
+  bool bf16;          // x is BF16, else F32
+  const void* x;      // [k]
+  int64_t k;
+  std::byte* record;
+};
 struct SwiGluCall {
   const float* sums;       // [m][32]: gate, up
   int64_t m;
@@ -125,10 +141,13 @@ struct CombineCall {
   float* out;             // += sum over s in order
 };
 struct MoeSteps {
+  float (*prepare)(const PrepareCall&);
   void (*swiglu)(const SwiGluCall&);
   void (*scale)(const ScaleCall&);
   void (*combine)(const CombineCall&);
 };
+float PrepareRowAvx2(const PrepareCall&);
+float PrepareRowAvx512(const PrepareCall&);
 MoeSteps MoeStepsAvx2();
 MoeSteps MoeStepsAvx512();
 

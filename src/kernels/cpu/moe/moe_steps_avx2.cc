@@ -41,6 +41,6 @@ void Combine(const CombineCall& c) {
 
 }  // namespace
 
-MoeSteps MoeStepsAvx2() { return {SwiGlu, Scale, Combine}; }
+MoeSteps MoeStepsAvx2() { return {PrepareRowAvx2, SwiGlu, Scale, Combine}; }
 
 }  // namespace halfbyte::kernels::cpu::moe

@@ -38,6 +38,6 @@ void Combine(const CombineCall& c) {
 
 }  // namespace
 
-MoeSteps MoeStepsAvx512() { return {SwiGlu, Scale, Combine}; }
+MoeSteps MoeStepsAvx512() { return {PrepareRowAvx512, SwiGlu, Scale, Combine}; }
 
 }  // namespace halfbyte::kernels::cpu::moe

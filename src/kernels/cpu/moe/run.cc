@@ -8,7 +8,6 @@
 #include "kernels/cpu/moe/experts.h"
 #include "kernels/cpu/moe/run.h"
 #include "kernels/cpu/moe/routing.h"
-#include "kernels/cpu/moe/rows.h"
 #include "numerics/e4m3.h"
 #include "numerics/e5m2.h"
 #include "platform/parallel.h"
@@ -30,6 +29,15 @@ class Scratch {
 
  private:
   tensor::Buffer buffer_;
+};
+
+struct RowForm {
+  Form form = Form::kPlain;
+  RowFormat format = RowFormat::kF32;
+  bool round = false;
+  float input_scale = 1.0f;
+
+  friend bool operator==(const RowForm&, const RowForm&) = default;
 };
 
 // Rows [begin, end) of one operand in one form.
@@ -96,6 +104,8 @@ class MoeRun {
 
   void Run() {
     SortRows(op_, ws_.routing);
+    x_scale_ = w_.InputScale(false);
+    h_scale_ = w_.InputScale(true);
     ldh_ = RoundUp(spec_.f, kTile);
     hidden_ = reinterpret_cast<float*>(ws_.hidden.Bytes(routed() * ldh_ * 4));
     y_ = reinterpret_cast<float*>(ws_.y.Bytes(routed() * spec_.d * 4));
@@ -121,8 +131,9 @@ class MoeRun {
     RowForm form;
     form.format = format;
     form.round = down && spec_.round_hidden;
-    if (rows == RowClass::kInt8 || rows == RowClass::kNvfp4) form.form = spec_.activations;
-    if (form.form == ActivationForm::kNvfp4Static) form.input_scale = w_.InputScale(down);
+    if (rows == RowClass::kInt8) form.form = Form::kInt8;
+    if (rows == RowClass::kNvfp4) form.form = spec_.activations == ActivationForm::kNvfp4Static ? Form::kNvfp4Static : Form::kNvfp4PerToken;
+    if (form.form == Form::kNvfp4Static) form.input_scale = down ? h_scale_ : x_scale_;
     return form;
   }
 
@@ -170,7 +181,8 @@ class MoeRun {
   }
 
   // Rows of x or h (sorted positions) into all the forms that are wanted.
-  static void Prepare(Operand& operand, const Matrix& source) {
+  void Prepare(Operand& operand, const Matrix& source) const {
+    const auto prepare = steps_.prepare;
     for (int i = 0; i < operand.count; ++i) {
       Records& r = operand.records[i];
       r.stride = RecordBytes(r.form.format, RoundUp(source.cols, kG));
@@ -178,8 +190,9 @@ class MoeRun {
       r.row_scale = reinterpret_cast<float*>(operand.scale[i].Bytes(source.rows * 4));
       platform::ParallelFor(r.end - r.begin, 1, [&](int64_t begin, int64_t end) {
         for (int64_t row = r.begin + begin; row < r.begin + end; ++row) {
-          const void* x = source.dtype == DType::kBF16 ? static_cast<const void*>(source.row<uint16_t>(row)) : source.row<float>(row);
-          r.row_scale[row] = PrepareRow(r.form, source.dtype, x, source.cols, r.data + row * r.stride);
+          const bool bf16 = source.dtype == DType::kBF16;
+          const void* x = bf16 ? static_cast<const void*>(source.row<uint16_t>(row)) : source.row<float>(row);
+          r.row_scale[row] = prepare({r.form.form, r.form.format, r.form.round, r.form.input_scale, bf16, x, source.cols, r.data + row * r.stride});
         }
       });
     }
@@ -275,6 +288,7 @@ class MoeRun {
   const ExpertsSpec& spec_;
   const MoeSteps& steps_;
   Workspace& ws_;
+  float x_scale_ = 1.0f, h_scale_ = 1.0f;
   int64_t ldh_ = 0;
   float* hidden_ = nullptr;  // F32 [routed rows, F rounded up to 16]
   float* y_ = nullptr;       // F32 [routed rows, D]
