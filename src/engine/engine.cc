@@ -14,7 +14,11 @@ namespace halfbyte::engine {
 struct Engine::Shared {
   struct Add { RequestId id; Request request; };
   struct Drop { RequestId id; };
-  struct Call { const std::function<void()>* work; bool forget; std::shared_ptr<std::promise<void>> done; };
+  struct Call {
+    std::function<void(Shared&)> work;
+    bool when_quiet;  // after the started requests have finished; no other request starts before
+    std::shared_ptr<std::promise<bool>> done;
+  };
   using Message = std::variant<Add, Drop, Call>;
 
   Shared(std::unique_ptr<StepRunner> r, const EngineOptions& o)
@@ -28,13 +32,17 @@ struct Engine::Shared {
 
   void Run();
   void Take(Message&& message);
+  void RunQuietCalls();
   void Publish();
+  bool Ask(std::function<void(Shared&)> work, bool when_quiet);
 
   const EngineOptions options;
   const std::unique_ptr<StepRunner> runner;
   SequenceStates states;  // from here on: the engine's thread only
   Scheduler scheduler;
   Executor executor;
+  std::vector<Call> quiet_calls;
+  bool paused = false;
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -61,10 +69,21 @@ void Engine::Shared::Take(Message&& message) {
     scheduler.Cancel(drop->id);
   } else {
     auto& call = std::get<Call>(message);
-    if (call.forget) scheduler.ForgetStates();
-    (*call.work)();
-    call.done->set_value();
+    if (call.when_quiet) return quiet_calls.push_back(std::move(call));
+    call.work(*this);
+    call.done->set_value(true);
   }
+}
+
+void Engine::Shared::RunQuietCalls() {
+  scheduler.Hold(paused || !quiet_calls.empty());
+  if (quiet_calls.empty() || !scheduler.quiet()) return;
+  for (Call& call : quiet_calls) {
+    call.work(*this);
+    call.done->set_value(true);
+  }
+  quiet_calls.clear();
+  scheduler.Hold(paused);
 }
 
 void Engine::Shared::Publish() {
@@ -78,19 +97,23 @@ void Engine::Shared::Run() {
     std::deque<Message> messages;
     {
       std::unique_lock lock(mutex);
-      if (!more) wake.wait(lock, [this] { return stopping || !inbox.empty(); });
+      const auto news = [this] { return stopping || !inbox.empty(); };
+      if (!more && scheduler.idle()) wake.wait(lock, news);
+      else if (!more) wake.wait_for(lock, std::chrono::milliseconds(50), news);  // paused: deadlines pass all the same
       if (stopping) break;
       messages.swap(inbox);
       metrics.waiting += inbox_requests;
       inbox_requests = 0;
     }
     for (Message& m : messages) Take(std::move(m));
+    RunQuietCalls();
     more = executor.Prepare();
     if (more) {
       Publish();  // who runs and who waits is known now, and a step may take long
       executor.Execute();
     }
     Publish();
+    more |= !quiet_calls.empty();
   }
   scheduler.CancelAll(base::Error(base::ErrorCode::kCancelled, "the engine is shutting down"));
   // Nobody may wait for ever: messages that came in last are answered too.
@@ -100,6 +123,7 @@ void Engine::Shared::Run() {
     rest.swap(inbox);
   }
   for (Message& m : rest) Take(std::move(m));
+  for (Call& call : quiet_calls) call.done->set_value(false);
   scheduler.CancelAll(base::Error(base::ErrorCode::kCancelled, "the engine is shutting down"));
   Publish();
 }
@@ -184,16 +208,38 @@ base::Result<Generation> Engine::Generate(Request request, const std::function<b
   return result;
 }
 
-void Engine::BetweenSteps(const std::function<void()>& work, bool forget) {
-  const auto done = std::make_shared<std::promise<void>>();
-  std::future<void> finished = done->get_future();
+// Leaves work for the engine's thread and waits until it is done; false where the engine stops first.
+bool Engine::Shared::Ask(std::function<void(Shared&)> work, bool when_quiet) {
+  const auto done = std::make_shared<std::promise<bool>>();
+  std::future<bool> finished = done->get_future();
   {
-    std::lock_guard lock(shared_->mutex);
-    if (shared_->stopping) return;
-    shared_->inbox.push_back(Shared::Call{&work, forget, done});
+    std::lock_guard lock(mutex);
+    if (stopping) return false;
+    inbox.push_back(Call{std::move(work), when_quiet, done});
   }
-  shared_->wake.notify_one();
-  finished.wait();
+  wake.notify_one();
+  return finished.get();
+}
+
+void Engine::BetweenSteps(const std::function<void()>& work) {
+  shared_->Ask([&work](Shared&) { work(); }, false);
+}
+
+bool Engine::ChangeWeights(const std::function<void()>& work, Started started) {
+  if (started == Started::kAbort) AbortAll(base::Error(base::ErrorCode::kCancelled, "the model's weights are being replaced"));
+  return shared_->Ask([&work](Shared& shared) { shared.scheduler.ForgetStates(); work(); }, true);
+}
+
+void Engine::FlushCache() {
+  shared_->Ask([](Shared& shared) { shared.states.Forget(); }, false);
+}
+
+void Engine::Pause(bool paused) {
+  shared_->Ask([paused](Shared& shared) { shared.paused = paused; }, false);
+}
+
+void Engine::AbortAll(const base::Error& why) {
+  shared_->Ask([&why](Shared& shared) { shared.scheduler.CancelAll(why); }, false);
 }
 
 EngineMetrics Engine::Metrics() const {

@@ -62,9 +62,19 @@ class Engine {
   // An error is one of the request itself; what happened to a running one is in finish.
   base::Result<Generation> Generate(Request request, const std::function<bool(int32_t token)>& on_token = {});
 
-  // Runs `work` between two steps on the engine's thread and waits for it: nothing else uses the model meanwhile. `forget` drops all state of running
-  // sequences (they are computed anew) and the prefix cache, for work that changes the weights.
-  void BetweenSteps(const std::function<void()>& work, bool forget);
+  // Runs `work` between two steps on the engine's thread and waits for it: nothing else uses the model meanwhile.
+  void BetweenSteps(const std::function<void()>& work);
+  // The same for work that changes the weights: first the requests that have started finish while the others wait for the new weights (kFinish), or
+  // all requests present are aborted (kAbort). The prefix cache is empty then. false: the engine is stopping and `work` did not run.
+  enum class Started : uint8_t { kFinish, kAbort };
+  bool ChangeWeights(const std::function<void()>& work, Started started);
+  // Empties the prefix cache; running requests go on.
+  void FlushCache();
+
+  // While paused no request starts; started ones go on.
+  void Pause(bool paused);
+  // Ends every request with kAbort and this error.
+  void AbortAll(const base::Error& why);
 
   EngineMetrics Metrics() const;
 

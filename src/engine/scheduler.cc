@@ -120,8 +120,10 @@ bool Scheduler::Fits(const Sequence& s) const {
 }
 
 void Scheduler::Admit() {
+  // Those that were preempted are older than those that never started, so the first decides.
   while (!waiting_.empty() && Fits(*waiting_.begin()->second)) {
     Sequence& s = *waiting_.begin()->second;
+    if (held_ && !s.admitted_before) return;
     // Generated tokens may be looked up too where their blocks are shared.
     const bool all = states_.mode() == PrefixCache::kGenerated;
     const auto opened = states_.Open(s.state, all ? s.tokens : s.request.prompt, s.request.prompt_logprobs < 0);
@@ -167,7 +169,7 @@ const std::vector<Work>& Scheduler::Plan(Clock::time_point now) {
   PlanPrefill();
   std::sort(plan_.begin(), plan_.end(), [](const Work& a, const Work& b) { return a.prompt != b.prompt ? a.prompt : a.sequence->arrival < b.sequence->arrival; });
   for (const Work& w : plan_) (w.prompt ? counters_.prompt_rows : counters_.generated_rows) += w.end - w.begin;
-  HB_CHECK(!plan_.empty() || idle(), "requests wait and nothing can run");
+  HB_CHECK(!plan_.empty() || idle() || (held_ && quiet()), "requests wait and nothing can run");
   return plan_;
 }
 
@@ -250,6 +252,10 @@ void Scheduler::Fail(Sequence& s, base::Error error, Clock::time_point now) {
 
 void Scheduler::EndWithoutTokens(Sequence& s, Clock::time_point now) {
   End(s, At(now), FinishReason::kLength, false, std::nullopt);
+}
+
+bool Scheduler::quiet() const {
+  return running_.empty() && std::none_of(waiting_.begin(), waiting_.end(), [](const auto& entry) { return entry.second->admitted_before; });
 }
 
 void Scheduler::ForgetStates() {

@@ -80,6 +80,10 @@ class Scheduler {
 
   // New weights: all running sequences lose their state and wait; the prefix cache is empty.
   void ForgetStates();
+  // While held, requests that have not started do not start; those that have go on, also after a preemption.
+  void Hold(bool held) { held_ = held; }
+  // No request has started: none has tokens of the present weights.
+  bool quiet() const;
 
   bool idle() const { return sequences_.empty(); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
@@ -105,6 +109,7 @@ class Scheduler {
   SequenceStates& states_;
   int64_t max_length_ = 0;
   uint64_t next_arrival_ = 0;
+  bool held_ = false;
   std::unordered_map<RequestId, std::unique_ptr<Sequence>> sequences_;
   ByArrival waiting_, running_;
   std::vector<Work> plan_;

@@ -98,7 +98,7 @@ TEST(Engine, ManyThreadsSubmitCancelAndWatch) {
       const EngineMetrics m = engine->Metrics();
       EXPECT_LE(m.running, 6);
       EXPECT_LE(m.kv_blocks_owned, m.kv_blocks);
-      engine->BetweenSteps([] {}, false);
+      engine->BetweenSteps([] {});
     }
   });
   for (std::thread& t : threads) t.join();
@@ -143,21 +143,62 @@ TEST(Engine, CancelFromInsideTheEventIsFine) {
   };
   ASSERT_TRUE(engine->Submit(std::move(r)));
   EXPECT_EQ(end.get_future().get(), FinishReason::kAbort);
-  engine->BetweenSteps([] {}, false);
+  engine->BetweenSteps([] {});
   EXPECT_EQ(engine->Metrics().kv_blocks_owned, 0);
 }
 
-TEST(Engine, WorkBetweenStepsSeesNoStepAndForgetsStates) {
+TEST(Engine, NewWeightsWaitForStartedRequestsAndHoldTheOthers) {
+  auto fake = std::make_unique<FakeModel>(Paged(60));
+  FakeModel& model = *fake;
+  auto engine = Engine::Create(std::move(fake), EngineOptions{.max_batch = 1});
+  const Request long_one = Prompt({9, 9, 8}, 600), next = Prompt({9, 9, 8, 7}, 20);
+  const auto want_old = model.RunAlone(long_one, 960).tokens;
+  std::promise<void> started;
+  std::atomic<int> tokens = 0;
+  auto running = std::async(std::launch::async, [&] { return engine->Generate(long_one, [&](int32_t) { if (tokens++ == 0) started.set_value(); return true; }); });
+  started.get_future().wait();
+  auto waiting = std::async(std::launch::async, [&] { return engine->Generate(next); });
+  EXPECT_TRUE(engine->ChangeWeights([&] { model.weights = 5; EXPECT_EQ(tokens, 600); }, Engine::Started::kFinish));
+  EXPECT_EQ(running.get()->tokens, want_old);
+  const auto after = waiting.get();
+  const auto again = engine->Generate(next);
+  EXPECT_EQ(again->tokens, model.RunAlone(next, 960).tokens);
+  EXPECT_EQ(after->tokens.size(), 20u);
+}
+
+TEST(Engine, NewWeightsAbortStartedRequestsWhereAsked) {
   auto fake = std::make_unique<FakeModel>(Paged(60));
   FakeModel& model = *fake;
   auto engine = Engine::Create(std::move(fake), EngineOptions{});
+  std::promise<void> started;
+  std::atomic<int> tokens = 0;
+  auto running = std::async(std::launch::async, [&] {
+    return engine->Generate(Prompt({9, 9, 8}, 900), [&](int32_t) { if (tokens++ == 0) started.set_value(); return true; });
+  });
+  started.get_future().wait();
+  EXPECT_TRUE(engine->ChangeWeights([&] { model.weights = 5; }, Engine::Started::kAbort));
+  const auto aborted = running.get();
+  EXPECT_TRUE(aborted->finish.reason == FinishReason::kAbort || aborted->tokens.size() == 900u);
   const Request request = Prompt({9, 9, 8}, 20);
-  const auto old_answer = engine->Generate(request);
-  engine->BetweenSteps([&] { model.weights = 5; }, true);
-  const auto new_answer = engine->Generate(request);
-  ASSERT_TRUE(old_answer && new_answer);
-  EXPECT_NE(old_answer->tokens, new_answer->tokens);
-  EXPECT_EQ(new_answer->tokens, model.RunAlone(request, 960).tokens);
+  EXPECT_EQ(engine->Generate(request)->tokens, model.RunAlone(request, 960).tokens);
+}
+
+TEST(Engine, WhilePausedRequestsWait) {
+  auto engine = Engine::Create(std::make_unique<FakeModel>(Paged(60)), EngineOptions{});
+  engine->Pause(true);
+  auto waiting = std::async(std::launch::async, [&] { return engine->Generate(Prompt({1}, 3)); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(30)), std::future_status::timeout);
+  engine->Pause(false);
+  EXPECT_EQ(waiting.get()->tokens.size(), 3u);
+}
+
+TEST(Engine, AFlushedCacheFindsNothing) {
+  auto engine = Engine::Create(std::make_unique<FakeModel>(Paged(60)), EngineOptions{});
+  const Request request = Prompt(std::vector<int32_t>(50, 3), 2);
+  EXPECT_EQ(engine->Generate(request)->finish.usage.cached_tokens, 0);
+  EXPECT_EQ(engine->Generate(request)->finish.usage.cached_tokens, 48);
+  engine->FlushCache();
+  EXPECT_EQ(engine->Generate(request)->finish.usage.cached_tokens, 0);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ void CheckCompany(const char* quantization, const char* device, model::Arithmeti
   // Small chunks, other blocks, and a cache that holds about two of the requests.
   auto engine = DemoEngine(quantization, device, arithmetic, {.max_batch = 6, .kv_cache_tokens = 320, .prefill_chunk = 37, .block_tokens = 32});
   const std::vector<Generation> together = RunAll(*engine, requests);
-  engine->BetweenSteps([] {}, false);  // the numbers are those of the last step, which may still be under way when its events are out
+  engine->BetweenSteps([] {});  // the numbers are those of the last step, which may still be under way when its events are out
   EXPECT_EQ(engine->Metrics().kv_blocks_owned, 0);
   for (size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(together[i].finish.reason, FinishReason::kLength);
