@@ -1,0 +1,38 @@
+#include "jsonl.h"
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+namespace halfbyte::app {
+
+using base::ErrorCode;
+using base::Fail;
+using base::Json;
+using base::Result;
+
+base::Status RunJsonLines(const std::function<Result<Json>(const Json& line)>& handler) {
+  std::ios::sync_with_stdio(false);
+  for (std::string line; std::getline(std::cin, line);) {
+    Result<Json> result = Json::Parse(line);
+    if (result && !result->is_object()) result = Fail(ErrorCode::kInvalidArgument, "a line must be a JSON object");
+    if (result) result = handler(*result);
+    Json answer = result ? std::move(*result) : Json(Json::Object{{"error", Json(result.error().ToString())}});
+    std::cout << answer.Dump() << '\n';
+    // Whoever talks to the command line by line waits for each answer.
+    if (std::cin.rdbuf()->in_avail() <= 0) std::cout.flush();
+  }
+  std::cout.flush();
+  if (std::cin.bad()) return Fail(ErrorCode::kIo, "stdin cannot be read");
+  if (!std::cout) return Fail(ErrorCode::kIo, "stdout cannot be written");
+  return {};
+}
+
+Result<std::string> ReadStdin() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  if (std::cin.bad()) return Fail(ErrorCode::kIo, "stdin cannot be read");
+  return text;
+}
+
+}  // namespace halfbyte::app
