@@ -4,8 +4,22 @@
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace halfbyte::app {
+namespace {
+
+// U+0085, U+2028 and U+2029 end a line for some readers (Python's splitlines); JSON lets them stand in strings, and only there.
+std::string OneLine(std::string json) {
+  for (auto [character, escape] : {std::pair("\u0085", "\\u0085"), {"\u2028", "\\u2028"}, {"\u2029", "\\u2029"}}) {
+    std::string_view from = character;
+    for (size_t at = json.find(from); at != json.npos; at = json.find(from, at)) json.replace(at, from.size(), escape);
+  }
+  return json;
+}
+
+}  // namespace
 
 using base::ErrorCode;
 using base::Fail;
@@ -19,7 +33,7 @@ base::Status RunJsonLines(const std::function<Result<Json>(const Json& line)>& h
     if (result && !result->is_object()) result = Fail(ErrorCode::kInvalidArgument, "a line must be a JSON object");
     if (result) result = handler(*result);
     Json answer = result ? std::move(*result) : Json(Json::Object{{"error", Json(result.error().ToString())}});
-    std::cout << answer.Dump() << '\n';
+    std::cout << OneLine(answer.Dump()) << '\n';
     // Whoever talks to the command line by line waits for each answer.
     if (std::cin.rdbuf()->in_avail() <= 0) std::cout.flush();
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace halfbyte::text {
 class TextSink {
  public:
   template <typename Function>
+    requires(!std::is_same_v<std::remove_const_t<Function>, TextSink>)
   TextSink(Function& f) : object_(&f), call_([](void* object, std::string_view text) { (*static_cast<Function*>(object))(text); }) {}
   void operator()(std::string_view text) const { call_(object_, text); }
 

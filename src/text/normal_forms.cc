@@ -18,7 +18,7 @@ enum Change : uint16_t {
   kDecomposes = 2,           // has a canonical decomposition
   kCompatComposes = 4,       // the same two with compatibility mappings
   kCompatDecomposes = 8,
-  kStartsNothing = 16,       // not in Unicode 9.0
+  kStartsNothing = 16,       // neither this nor what follows joins what stands before it
 };
 
 void Decompose(char32_t code, bool compatible, Codes& out) {
@@ -39,7 +39,8 @@ constexpr bool IsHangulSyllable(char32_t c) { return c >= 0xAC00 && c <= 0xD7A3;
 constexpr bool IsTrailingJamo(char32_t c) { return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2); }
 
 uint16_t ChangesOf(char32_t code) {
-  if (!IsInUnicode9(code)) return kStartsNothing;
+  // utf8proc 2.8 takes U+11A7, which precedes the trailing consonants, for one of them and swallows it.
+  if (!IsInUnicode9(code) || code == 0x11A7) return kStartsNothing;
   const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code));
   uint16_t flags = static_cast<uint16_t>(property->combining_class << 8);
   if (IsHangulSyllable(code)) return kDecomposes | kCompatDecomposes;

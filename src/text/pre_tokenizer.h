@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/json.h"
@@ -18,6 +19,7 @@ struct Piece { std::string_view text; bool at_start; };
 class PieceSink {
  public:
   template <typename Function>
+    requires(!std::is_same_v<std::remove_const_t<Function>, PieceSink>)
   PieceSink(Function& f) : object_(&f), call_([](void* object, Piece piece) { (*static_cast<Function*>(object))(piece); }) {}
   void operator()(Piece piece) const { call_(object_, piece); }
 
