@@ -141,10 +141,10 @@ class Parser {
       auto& branch = node->branches.emplace_back();
       branch.test = expressions_.Tuple(false);
       branch.body = BodyUntil({"elif", "else", "endif"}, "if");
-      std::string end = stream_.Next().text;
-      if (end == "elif") continue;
-      if (end == "else") node->branches.push_back({nullptr, WholeBody("endif", "if")});
-      return node;
+      bool otherwise = stream_.IsName("else"), ends = stream_.IsName("endif");
+      stream_.Next();
+      if (otherwise) node->branches.push_back({nullptr, WholeBody("endif", "if")});
+      if (otherwise || ends) return node;
     }
   }
 
