@@ -1,4 +1,4 @@
-#include "eval_logits.h"
+#include "eval_commands.h"
 
 #include <cstring>
 #include <fstream>
@@ -6,23 +6,17 @@
 #include <sstream>
 
 #include "checkpoint/tensor_file.h"
-#include "model_options.h"
+#include "eval_documents.h"
 
 namespace halfbyte::app {
 namespace {
 
-constexpr int64_t kBlockTokens = 64;
-constexpr int64_t kChunk = 512;  // rows of one step
-
-base::Result<std::vector<std::vector<int32_t>>> ReadTokens(const std::string& path, int64_t vocab) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return base::Fail(base::ErrorCode::kNotFound, path, ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  HB_ASSIGN_OR_RETURN_AT(base::Json json, base::Json::Parse(text.str()), path);
+base::Result<Documents> ReadTokens(const std::string& path, int64_t vocab) {
+  HB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  HB_ASSIGN_OR_RETURN_AT(base::Json json, base::Json::Parse(text), path);
   auto wrong = [&] { return base::Fail(base::ErrorCode::kInvalidArgument, path, ": a list of lists of token ids in [0, ", vocab, ") is wanted"); };
   if (!json.is_array()) return wrong();
-  std::vector<std::vector<int32_t>> out;
+  Documents out;
   for (const base::Json& row : json.as_array()) {
     if (!row.is_array() || row.as_array().empty()) return wrong();
     std::vector<int32_t>& ids = out.emplace_back();
@@ -32,27 +26,6 @@ base::Result<std::vector<std::vector<int32_t>>> ReadTokens(const std::string& pa
     }
   }
   return out;
-}
-
-// All positions of one sequence as prompt rows.
-base::Status Run(model::Model& m, const std::vector<int32_t>& ids, checkpoint::NamedTensor& out) {
-  const int64_t n = static_cast<int64_t>(ids.size()), vocab = m.spec().vocab;
-  const auto kv = m.arithmetic() == model::Arithmetic::kExact ? tensor::DType::kF32 : tensor::DType::kBF16;
-  const int64_t blocks = (n + kBlockTokens - 1) / kBlockTokens;
-  HB_ASSIGN_OR_RETURN(auto state, model::StatePool::Create(m.backend(), model::LayerStates(m.spec(), kBlockTokens, kv), blocks, 0));
-  std::vector<int32_t> table(static_cast<size_t>(blocks));
-  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int32_t>(i);
-  out.shape = tensor::Shape({n, vocab});
-  out.data.resize(static_cast<size_t>(n * vocab) * sizeof(float));
-  for (int64_t begin = 0; begin < n; begin += kChunk) {
-    const int64_t rows = std::min(kChunk, n - begin);
-    std::vector<int64_t> wanted(static_cast<size_t>(rows));
-    for (int64_t i = 0; i < rows; ++i) wanted[static_cast<size_t>(i)] = i;
-    const kernels::SequenceRows sequence{0, rows, begin, table.data()};
-    HB_ASSIGN_OR_RETURN(kernels::Matrix logits, m.Forward({{ids.data() + begin, static_cast<size_t>(rows)}, {&sequence, 1}, rows, wanted}, *state));
-    std::memcpy(out.data.data() + begin * vocab * 4, logits.data, static_cast<size_t>(rows * vocab) * 4);
-  }
-  return {};
 }
 
 }  // namespace
@@ -67,11 +40,20 @@ void RegisterEvalLogits(CLI::App& eval, Context& context) {
   command->callback([options, &context] {
     context.command = [options, &context]() -> base::Status {
       HB_ASSIGN_OR_RETURN(model::LoadedModel loaded, LoadWithReport(options->model, context));
-      HB_ASSIGN_OR_RETURN(const auto sequences, ReadTokens(options->tokens, loaded.model->spec().vocab));
+      const int64_t vocab = loaded.model->spec().vocab;
+      HB_ASSIGN_OR_RETURN(const Documents sequences, ReadTokens(options->tokens, vocab));
+      HB_ASSIGN_OR_RETURN(auto runner, ScoringRunner(std::move(loaded), options->model.kv_cache_dtype, sequences));
       std::vector<checkpoint::NamedTensor> tensors(sequences.size());
       for (size_t i = 0; i < sequences.size(); ++i) {
-        tensors[i].name = base::StrCat("logits.", i);
-        HB_RETURN_IF_ERROR(Run(*loaded.model, sequences[i], tensors[i]));
+        const int64_t n = static_cast<int64_t>(sequences[i].size());
+        tensors[i] = {base::StrCat("logits.", i), tensor::DType::kF32, tensor::Shape({n, vocab}), std::vector<std::byte>(static_cast<size_t>(n * vocab) * sizeof(float))};
+      }
+      engine::Scorer scorer(*runner, sequences);
+      for (;;) {
+        HB_ASSIGN_OR_RETURN(const std::span<const engine::ScoredRows> pieces, scorer.Next());
+        if (pieces.empty()) break;
+        for (const engine::ScoredRows& p : pieces)
+          std::memcpy(tensors[p.document].data.data() + p.first_position * vocab * 4, p.logits.data, static_cast<size_t>(p.logits.rows * vocab) * 4);
       }
       return checkpoint::WriteTensorFile(options->out, tensors);
     };
