@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tools/build.sh
 build/release/bin/halfbyte generate --model demo --chat \
-  --prompt "${1:-Olga saves $23 every week for 13 weeks. A bicycle costs $311. How many more dollars are needed to buy it?}"
+  --prompt "${1:-Olga saves \$23 every week for 13 weeks. A bicycle costs \$311. How many more dollars are needed to buy it?}"
