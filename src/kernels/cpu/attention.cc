@@ -30,11 +30,6 @@ Partial CarvePartial(std::byte* memory, int64_t head_dim) {
   return {f, f + kAttentionVectors, f + 2 * kAttentionVectors, reinterpret_cast<std::byte*>(f + PartialFloats(head_dim))};
 }
 
-std::byte* ThreadMemory(int64_t bytes) {
-  thread_local Scratch memory;
-  return memory.Get(bytes);
-}
-
 class Attend {
  public:
   Attend(const AttentionOp& op, const KernelChoice& kernels)
@@ -64,7 +59,7 @@ class Attend {
         size_t t = tasks_.size() - 1;
         while (tasks_[t].first_item > i) --t;
         Partial p = CarvePartial(reinterpret_cast<std::byte*>(partials + i * stride), op_.head_dim);
-        p.scratch = ThreadMemory(kernel_.scratch_bytes(op_.head_dim));
+        p.scratch = ThreadScratch(kernel_.scratch_bytes(op_.head_dim));
         RunSplit(tasks_[t], tasks_[t].first_split + i - tasks_[t].first_item, p);
       }
     });
@@ -119,7 +114,7 @@ class Attend {
 
   void RunWhole(const Task& t) const {
     const int64_t each = PartialFloats(op_.head_dim) * 4;
-    std::byte* memory = ThreadMemory(2 * each + kernel_.scratch_bytes(op_.head_dim));
+    std::byte* memory = ThreadScratch(2 * each + kernel_.scratch_bytes(op_.head_dim));
     Partial sum = CarvePartial(memory, op_.head_dim), next = CarvePartial(memory + each, op_.head_dim);
     sum.scratch = next.scratch = memory + 2 * each;
     RunSplit(t, t.first_split, sum);

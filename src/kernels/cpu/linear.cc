@@ -22,6 +22,7 @@ struct Job {
   const LinearPart* part;
   const LinearView* view;
   LinearRun run;
+  int64_t scratch_bytes;
   size_t x;            // index of its PackedRows
   int64_t tiles, panel_step, tile_step;
   int64_t first_task, panel_tasks;
@@ -83,6 +84,7 @@ void RunTask(const Job& job, const PackedRows& x, int64_t task) {
   call.out_ld = part.out.ld;
   call.bias = part.bias;
   call.accumulate = part.accumulate;
+  if (job.scratch_bytes > 0) call.scratch = ThreadScratch(job.scratch_bytes);
   int64_t panel = task % job.panel_tasks * job.panel_step, tile = task / job.panel_tasks * job.tile_step;
   job.run(call, panel, std::min(panel + job.panel_step, job.view->panels), tile, std::min(tile + job.tile_step, job.tiles));
 }
@@ -104,7 +106,7 @@ void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch
     auto add = [&](LinearRun run, int64_t begin, int64_t end) {
       if (begin == end || view.panels == 0) return;
       size_t rows = FindRows(packed, kernel.act, kernel.tile_rows, begin, end, PaddedDepth(x.cols));
-      jobs.push_back({&part, &view, run, rows, (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
+      jobs.push_back({&part, &view, run, kernel.scratch_bytes ? kernel.scratch_bytes(view) : 0, rows, (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
     };
     if (kernel.run_prompt == kernel.run_generated) {
       add(kernel.run_prompt, 0, x.rows);

@@ -14,9 +14,6 @@ namespace {
 using base::ErrorCode;
 using tensor::Outer;
 
-constexpr int64_t kNvfp4GroupBytes = 576;
-constexpr int64_t kSmallCodeGroup = 64;
-
 float LoadPlain(const void* data, DType dtype, int64_t i) {
   switch (dtype) {
     case DType::kF32: return static_cast<const float*>(data)[i];

@@ -23,4 +23,10 @@ class Scratch {
   tensor::Buffer buffer_;
 };
 
+// The calling thread's own, for what a kernel needs inside a task. Valid until its next call on this thread.
+inline std::byte* ThreadScratch(int64_t bytes) {
+  thread_local Scratch scratch;
+  return scratch.Get(bytes);
+}
+
 }  // namespace halfbyte::kernels::cpu

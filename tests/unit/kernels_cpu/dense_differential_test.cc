@@ -23,7 +23,7 @@ class DenseKernelTest : public testing::TestWithParam<const char*> {
     if (!(isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : cpu.HasAvx512Bf16())) GTEST_SKIP() << "this machine has no " << isa;
     kernels::BackendOptions options;
     for (const char* op : {"linear", "rows", "attention"})
-      if (isa != "avx512bf16") options.kernels.emplace_back(op, isa);
+      if (isa != "avx512bf16" || op != std::string("rows")) options.kernels.emplace_back(op, isa);
     auto made = kernels::CreateCpuBackend(options);
     ASSERT_TRUE(made.has_value()) << made.error().ToString();
     backend_ = std::move(*made);

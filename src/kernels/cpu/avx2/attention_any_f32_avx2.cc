@@ -1,16 +1,24 @@
-// Attention in FP32 over a cache of any type: the exact form, and the rounded one where there are no BF16 dot products.
+// Attention in FP32 over a cache of any type: the exact form, and the rounded one where there are no BF16 dot products at full rate.
+// Decode: K and V of a KV head are read once for all query heads of its group. Prefill: 6 query vectors at a time against chunks in the L1 and L2 caches.
 #include "kernels/cpu/avx2/vec.h"
 #include "kernels/cpu/common/math.h"
+#include "kernels/cpu/common/linear_template.h"
+#include "kernels/cpu/avx2/weights.h"
 #include "kernels/cpu/common/attention_template.h"
 #include "kernels/cpu/avx2/kernels.h"
 
 namespace halfbyte::kernels::cpu {
 namespace {
 
-struct Shape { static constexpr int kRows = 6, kPanels = 1; };
+void Partial(const AttentionCall& c) {
+  if (c.kv.spec.dtype == tensor::DType::kF32) AttentionOver<F32Weights>(c);
+  else AttentionOver<Bf16Weights>(c);
+}
+
+int64_t ScratchBytes(int64_t head_dim) { return AttentionScratchBytes<F32Weights>(head_dim); }
 
 }  // namespace
 
-const AttentionKernel kAttentionF32Avx2 = {"attention_any_f32_avx2", "avx2", HasAvx2, false, &AttentionPartial<Shape>, &AttentionScratch, &FoldPartials};
+const AttentionKernel kAttentionF32Avx2 = {"attention_any_f32_avx2", "avx2", HasAvx2, false, false, &Partial, &ScratchBytes, &FoldPartials};
 
 }  // namespace halfbyte::kernels::cpu

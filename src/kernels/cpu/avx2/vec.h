@@ -101,8 +101,21 @@ inline V16 WidenE4m3Bits(const std::byte* p) {
   __m256i h = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 7);
   return {_mm256_cvtph_ps(_mm256_castsi256_si128(h)), _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
 }
-// 16 IEEE halves.
-inline V16 WidenHalf(const uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))}; }
+// n FP8 codes (E4M3) as BF16, exactly; n a multiple of 2. As IEEE halves the moved bits are the value times 2^-8, subnormals included.
+inline __m256i Fp8ToFloatBits(__m128i halves) { return _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(256.0f))); }
+inline void ExpandFp8(const std::byte* in, int64_t n, uint16_t* out) {
+  for (int64_t i = 0; i < n; i += 16) {
+    alignas(16) std::byte codes[16] = {};
+    alignas(32) uint16_t values[16];
+    const int64_t count = n - i < 16 ? n - i : 16;
+    __builtin_memcpy(codes, in + i, static_cast<size_t>(count));
+    const __m256i code = _mm256_cvtepu8_epi16(_mm_load_si128(reinterpret_cast<const __m128i*>(codes)));
+    const __m256i half = _mm256_or_si256(_mm256_slli_epi16(_mm256_and_si256(code, _mm256_set1_epi16(0x80)), 8), _mm256_slli_epi16(_mm256_and_si256(code, _mm256_set1_epi16(0x7F)), 7));
+    const __m256i low = _mm256_srli_epi32(Fp8ToFloatBits(_mm256_castsi256_si128(half)), 16), high = _mm256_srli_epi32(Fp8ToFloatBits(_mm256_extracti128_si256(half, 1)), 16);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(values), _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8));
+    __builtin_memcpy(out + i, values, static_cast<size_t>(count) * 2);
+  }
+}
 
 }  // namespace
 }  // namespace halfbyte::kernels::cpu

@@ -62,8 +62,19 @@ inline V16 RoundToBf16(V16 a) { return {_mm512_castsi512_ps(_mm512_and_si512(Rou
 inline V16 WidenE4m3Bits(const std::byte* p) {
   return {_mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 7))};
 }
-// 16 IEEE halves.
-inline V16 WidenHalf(const uint16_t* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
+// n FP8 codes (E4M3) as BF16, exactly; n a multiple of 2. Exponent and mantissa move in place, and 120 is added to the exponent; exponent 0 is looked up.
+inline void ExpandFp8(const std::byte* in, int64_t n, uint16_t* out) {
+  alignas(64) static constexpr uint16_t kSmall[32] = {0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60};
+  for (int64_t i = 0; i < n; i += 32) {
+    const __mmask32 valid = n - i >= 32 ? 0xFFFFFFFF : (1u << (n - i)) - 1;
+    const __m512i code = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(valid, in + i));
+    const __m512i sign = _mm512_slli_epi16(_mm512_and_si512(code, _mm512_set1_epi16(0x80)), 8), magnitude = _mm512_and_si512(code, _mm512_set1_epi16(0x7F));
+    const __m512i normal = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(0x3C00));
+    const __mmask32 small = _mm512_testn_epi16_mask(code, _mm512_set1_epi16(0x78));
+    const __m512i value = _mm512_mask_permutexvar_epi16(normal, small, magnitude, _mm512_load_si512(kSmall));
+    _mm512_mask_storeu_epi16(out + i, valid, _mm512_or_si512(value, sign));
+  }
+}
 
 }  // namespace
 }  // namespace halfbyte::kernels::cpu

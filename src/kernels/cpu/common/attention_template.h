@@ -1,10 +1,10 @@
-// Attention of a few query vectors over a range of keys, in FP32. Include after an instruction set's vec.h and math.h.
+// Attention of a few query vectors over a range of keys. Include after an instruction set's vec.h, math.h, linear_template.h and weights.h.
 //
-// A chunk of 128 keys is copied out of its blocks and widened: K [key/16][hd][16], V [key][hd padded to 16] floats. Then, a few query vectors at a time,
-// S = q K^T, softmax over the chunk alone, P V, and the fold into the running (m, l, o). Every query vector's result depends on its own q, position and keys only.
+// In the KV layout (kv_layout.h) both q K^T and P V are the dense product of linear_template.h: 16 tokens are a panel of K, 16 columns a panel of V. A chunk of 128
+// keys is 8 groups of 16 tokens; each gives the address of its K and its V, in the cache itself where W can read the cache's type, else in a converted copy. Then, a
+// few query vectors at a time: S = q K^T, softmax over the chunk alone, P V, and the fold into the running (m, l, o). Every query vector's result depends on its own q,
+// position and keys only.
 #pragma once
-
-#include <utility>
 
 #include "kernels/cpu/common/kernel_table.h"
 #include "kernels/cpu/common/kv_layout.h"
@@ -12,122 +12,38 @@
 namespace halfbyte::kernels::cpu {
 namespace {
 
+inline constexpr int64_t kGroupTokens = 16;
+inline constexpr int64_t kChunkGroups = kAttentionChunk / kGroupTokens;
+
 // (m, l, o) <- (m, l, o) + (m2, l2, o2): both are sums of exp(logit - m) terms. m2 = -inf: nothing to add.
 void FoldPartials(int64_t n, int64_t hd_padded, float* m, float* l, float* o, const float* m2, const float* l2, const float* o2) {
-  for (int64_t v = 0; v < n; ++v, o += hd_padded, o2 += hd_padded) {
-    if (m2[v] == -__builtin_inff()) continue;
-    float top = m2[v] > m[v] ? m2[v] : m[v];
-    alignas(64) float e[16] = {m[v] - top, m2[v] - top};
-    Store(e, Exp(Load(e)));
-    const V16 a = Set1(e[0]), b = Set1(e[1]);
-    m[v] = top;
-    l[v] = l[v] * e[0] + l2[v] * e[1];
-    for (int64_t i = 0; i < hd_padded; i += 16) Store(o + i, Fma(a, Load(o + i), Mul(b, Load(o2 + i))));
-  }
-}
-
-// 16 FP8 bytes (E4M3, any sign) as floats: the byte's bits as an IEEE half are the value times 2^-8, subnormals included.
-inline V16 WidenFp8(const std::byte* p) {
-  alignas(32) uint16_t h[16];
-  for (int j = 0; j < 16; ++j) {
-    unsigned b = static_cast<unsigned>(p[j]);
-    h[j] = static_cast<uint16_t>((b & 0x80) << 8 | (b & 0x7F) << 7);
-  }
-  return Mul(WidenHalf(h), Set1(256.0f));
-}
-
-// Elements [i, i + 16) of a BF16 or FP8 cache as floats.
-inline V16 LoadCached(const std::byte* part, bool fp8, int64_t i) {
-  return fp8 ? WidenFp8(part + i) : LoadBf16(reinterpret_cast<const uint16_t*>(part) + i);
-}
-
-inline float OneBf16(uint16_t h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h) << 16); }
-inline float LoadOneCached(const std::byte* part, bool fp8, int64_t i) {
-  if (!fp8) return OneBf16(reinterpret_cast<const uint16_t*>(part)[i]);
-  unsigned b = static_cast<unsigned>(part[i]);
-  return __builtin_bit_cast(float, (b & 0x80) << 24 | (b & 0x7F) << 20) * 0x1p120f;
-}
-
-// Keys [key, key + n), n <= kAttentionChunk, key a multiple of the chunk. Rows of V past n are zero, columns of K past n undefined (their weights become 0).
-inline void WidenChunk(const AttentionCall& c, int64_t key, int64_t n, float* k_out, float* v_out) {
-  const int64_t hd = c.head_dim, hp = PaddedHeadDim(hd), bt = c.kv.spec.block_tokens;
-  const bool f32 = c.kv.spec.dtype == tensor::DType::kF32, fp8 = c.kv.spec.dtype == tensor::DType::kF8E4M3;
-  for (int64_t g = 0; g < n; g += 16) {
-    const int64_t token = (key + g) % bt;
-    const std::byte* part = HeadPart(c.kv, c.blocks[(key + g) / bt], c.kv_head);
-    float* k = k_out + g * hd;
-    float* v = v_out + g * hp;
-    if (f32) {
-      auto* data = reinterpret_cast<const float*>(part);
-      for (int64_t i = 0; i < hd; ++i) Store(k + i * 16, Load(data + KIndex(hd, true, token, i)));
-      for (int64_t t = 0; t < 16; ++t)
-        for (int64_t i = 0; i < hd; i += 16)
-          Store(v + t * hp + i, g + t < n ? LoadN(data + VIndex(hd, bt, true, token + t, i), hd - i) : Zero());
-      continue;
-    }
-    alignas(64) float t[32];
-    for (int64_t i = 0; i < hd; i += 2) {
-      int64_t at = KIndex(hd, false, token, i);
-      Store(t, LoadCached(part, fp8, at));
-      Store(t + 16, LoadCached(part, fp8, at + 16));
-      for (int j = 0; j < 16; ++j) { k[i * 16 + j] = t[2 * j]; k[i * 16 + 16 + j] = t[2 * j + 1]; }
-    }
-    for (int64_t pair = 0; pair < 16; pair += 2)
-      for (int64_t i = 0; i < hp; i += 8) {
-        bool any = i < hd && g + pair < n;
-        int64_t at = VIndex(hd, bt, false, token + pair, i);
-        if (any && i + 8 <= hd) Store(t, LoadCached(part, fp8, at));
-        else for (int j = 0; j < 16; ++j) t[j] = any && i + j / 2 < hd ? LoadOneCached(part, fp8, at + j) : 0.0f;
-        for (int j = 0; j < 8; ++j) {
-          v[pair * hp + i + j] = t[2 * j];
-          v[(pair + 1) * hp + i + j] = g + pair + 1 < n ? t[2 * j + 1] : 0.0f;
-        }
-      }
-  }
-}
-
-// acc[r][p] = sum over s of x[s * MR + r] * w[s * stride + 16 p ...]
-template <int MR, int NP>
-inline void DotColumns(const float* w, int64_t panel_stride, int64_t stride, int64_t steps, const float* x, V16 (&acc)[MR][NP]) {
-  HB_UNROLL
-  for (int r = 0; r < MR; ++r)
-    HB_UNROLL
-    for (int p = 0; p < NP; ++p) acc[r][p] = Zero();
-  for (int64_t s = 0; s < steps; ++s, w += stride, x += MR) {
-    V16 f[NP];
-    HB_UNROLL
-    for (int p = 0; p < NP; ++p) f[p] = Load(w + p * panel_stride);
-    HB_UNROLL
-    for (int r = 0; r < MR; ++r) {
-      V16 xr = Set1(x[r]);
-      HB_UNROLL
-      for (int p = 0; p < NP; ++p) acc[r][p] = Fma(xr, f[p], acc[r][p]);
+  for (int64_t first = 0; first < n; first += 16) {
+    const int64_t count = n - first < 16 ? n - first : 16;
+    const V16 old_m = LoadN(m + first, count), new_m = LoadN(m2 + first, count), top = Max(old_m, new_m);
+    alignas(64) float a[16], b[16];
+    // -inf - -inf where neither has a term yet: those are skipped below.
+    Store(a, Exp(Sub(old_m, top)));
+    Store(b, Exp(Sub(new_m, top)));
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t v = first + i;
+      if (m2[v] == -__builtin_inff()) continue;
+      l[v] = l[v] * a[i] + l2[v] * b[i];
+      m[v] = m2[v] > m[v] ? m2[v] : m[v];
+      const V16 down = Set1(a[i]), up = Set1(b[i]);
+      float* to = o + v * hd_padded;
+      const float* from = o2 + v * hd_padded;
+      for (int64_t d = 0; d < hd_padded; d += 16) Store(to + d, Fma(down, Load(to + d), Mul(up, Load(from + d))));
     }
   }
 }
 
-template <int MR, int NP>
-inline void DotPanels(const float* w, int64_t panel_stride, int64_t stride, int64_t steps, int64_t panels, const float* x, float* out, int64_t ld) {
-  int64_t p = 0;
-  for (; p + NP <= panels; p += NP) {
-    V16 acc[MR][NP];
-    DotColumns<MR, NP>(w + p * panel_stride, panel_stride, stride, steps, x, acc);
-    for (int r = 0; r < MR; ++r)
-      for (int q = 0; q < NP; ++q) Store(out + r * ld + (p + q) * 16, acc[r][q]);
-  }
-  for (; p < panels; ++p) {
-    V16 acc[MR][1];
-    DotColumns<MR, 1>(w + p * panel_stride, panel_stride, stride, steps, x, acc);
-    for (int r = 0; r < MR; ++r) Store(out + r * ld + p * 16, acc[r][0]);
-  }
-}
-
-// Softmax numerators of one query vector over the chunk: s [chunk] becomes exp(s * scale - m); returns their sum. Keys [begin, end) of the chunk are visible.
+// Numerators of one query vector over the chunk: s becomes exp(s * scale - m), 0 outside of the visible keys [begin, end); returns their sum.
 inline float SoftmaxChunk(float* s, int64_t groups, int64_t begin, int64_t end, float scale, float* m) {
   const V16 lowest = Set1(-__builtin_inff()), factor = Set1(scale);
   V16 top = lowest;
   for (int64_t g = 0; g < groups; ++g) {
-    V16 x = SelectRange(Mul(Load(s + g * 16), factor), lowest, begin - g * 16, end - g * 16);
+    V16 x = Mul(Load(s + g * 16), factor);
+    if (begin > g * 16 || end < g * 16 + 16) x = SelectRange(x, lowest, begin - g * 16, end - g * 16);
     Store(s + g * 16, x);
     top = Max(top, x);
   }
@@ -142,84 +58,190 @@ inline float SoftmaxChunk(float* s, int64_t groups, int64_t begin, int64_t end, 
   return SumLanes(sum);
 }
 
-struct AttentionBuffers {
-  float* k;        // [chunk/16][hd][16]
-  float* v;        // [chunk][hp]
-  float* q;        // [hd][MR], packed
-  float* s;        // [MR][chunk]
-  float* p;        // [chunk][MR]
-  float* o;        // [MR][hp]
+// What a chunk's products read. Groups past the last key are null.
+struct Chunk {
+  int64_t key = 0, keys = 0;
+  const std::byte* k[kChunkGroups];
+  const std::byte* v[kChunkGroups];
+  int64_t v_stride = 0;  // bytes from one step of V (a pair of tokens, or a token of F32) to the next
 };
-inline constexpr int64_t kMostRows = 16;
 
-int64_t AttentionScratch(int64_t hd) {
-  int64_t hp = PaddedHeadDim(hd);
-  return 4 * (kAttentionChunk * hp * 2 + hp * kMostRows + 2 * kMostRows * kAttentionChunk + kMostRows * hp);
+// What a call needs besides its results.
+template <class W>
+struct AttentionBuffers {
+  using Unit = typename W::Unit;
+  Unit* q;           // [vectors][q_ld], row by row
+  float* s;          // [kTileRows][chunk]
+  Unit* p;           // [kTileRows][chunk], in W's units; s itself where those are floats
+  float* o;          // [kTileRows][hp]
+  std::byte* copy;   // converted groups, see CopyGroup
+};
+
+template <class W>
+inline int64_t AttentionScratchBytes(int64_t hd) {
+  const int64_t hp = PaddedHeadDim(hd);
+  return 4 * (kAttentionVectors * hp + 2 * W::kTileRows * kAttentionChunk + W::kTileRows * hp + 2 * kAttentionChunk * hp) + 64;
 }
 
-inline AttentionBuffers CarveBuffers(std::byte* scratch, int64_t hd) {
-  int64_t hp = PaddedHeadDim(hd);
-  float* f = reinterpret_cast<float*>(scratch);
-  AttentionBuffers b;
-  b.k = f; f += kAttentionChunk * hp;
-  b.v = f; f += kAttentionChunk * hp;
-  b.q = f; f += hp * kMostRows;
-  b.s = f; f += kMostRows * kAttentionChunk;
-  b.p = f; f += kMostRows * kAttentionChunk;
-  b.o = f;
+template <class W>
+inline AttentionBuffers<W> CarveBuffers(std::byte* scratch, int64_t hd) {
+  const int64_t hp = PaddedHeadDim(hd);
+  auto* f = reinterpret_cast<float*>(scratch);
+  AttentionBuffers<W> b;
+  b.q = reinterpret_cast<typename W::Unit*>(f); f += kAttentionVectors * hp;
+  b.s = f; f += W::kTileRows * kAttentionChunk;
+  b.p = sizeof(typename W::Unit) / W::kUnitDepth == 4 ? reinterpret_cast<typename W::Unit*>(b.s) : reinterpret_cast<typename W::Unit*>(f);
+  f += W::kTileRows * kAttentionChunk;
+  b.o = f; f += W::kTileRows * hp;
+  b.copy = reinterpret_cast<std::byte*>(f);
   return b;
 }
 
-// MR query vectors from v0 on, one chunk.
-template <class Shape, int MR>
-void AttendChunk(const AttentionCall& c, const AttentionBuffers& b, int64_t v0, int64_t key, int64_t n) {
-  const int64_t hd = c.head_dim, hp = PaddedHeadDim(hd), groups = (n + 15) / 16;
-  for (int r = 0; r < MR; ++r) {
-    int64_t v = v0 + r, at = (v / c.group) * c.q_ld + (v % c.group) * hd;
-    for (int64_t i = 0; i < hd; ++i) b.q[i * MR + r] = c.q_bf16 ? OneBf16(static_cast<const uint16_t*>(c.q)[at + i]) : static_cast<const float*>(c.q)[at + i];
+inline constexpr int64_t UnitsOf(int64_t values, int depth) { return (values + depth - 1) / depth; }
+
+// S = q K^T for MR vectors.
+template <class W, int MR, int NP>
+inline void ScoreGroups(const AttentionCall& c, const Chunk& chunk, const AttentionBuffers<W>& b, int64_t v0, int64_t g) {
+  const int64_t ld = UnitsOf(c.head_dim, W::kUnitDepth);
+  const std::byte* w[NP];
+  for (int p = 0; p < NP; ++p) w[p] = chunk.k[g + p];
+  V16 acc[MR][NP];
+  Clear(acc);
+  DotSteps<W, MR, NP>(w, kRawBytes, c.head_dim / (W::kUnits * W::kUnitDepth), b.q + v0 * ld, RowByRow{ld}, acc);
+  HB_UNROLL
+  for (int r = 0; r < MR; ++r)
+    HB_UNROLL
+    for (int p = 0; p < NP; ++p) Store(b.s + r * kAttentionChunk + (g + p) * 16, acc[r][p]);
+}
+
+// O = P V for MR vectors and NP panels of columns. Steps stop at the last key: what lies behind it was never written.
+template <class W, int MR, int NP>
+inline void WeighColumns(const Chunk& chunk, const AttentionBuffers<W>& b, int64_t hp, int64_t panel) {
+  constexpr int kStepKeys = W::kUnits * W::kUnitDepth;
+  const int64_t ld = kAttentionChunk / W::kUnitDepth;
+  V16 acc[MR][NP];
+  Clear(acc);
+  for (int64_t g = 0; g * kGroupTokens < chunk.keys; ++g) {
+    const int64_t keys = chunk.keys - g * kGroupTokens < kGroupTokens ? chunk.keys - g * kGroupTokens : kGroupTokens;
+    const std::byte* w[NP];
+    HB_UNROLL
+    for (int p = 0; p < NP; ++p) w[p] = chunk.v[g] + (panel + p) * kRawBytes;
+    DotSteps<W, MR, NP>(w, chunk.v_stride, (keys + kStepKeys - 1) / kStepKeys, b.p + g * (kGroupTokens / W::kUnitDepth), RowByRow{ld}, acc);
   }
-  DotPanels<MR, Shape::kPanels>(b.k, 16 * hd, 16, hd, groups, b.q, b.s, kAttentionChunk);
+  HB_UNROLL
+  for (int r = 0; r < MR; ++r)
+    HB_UNROLL
+    for (int p = 0; p < NP; ++p) Store(b.o + r * hp + (panel + p) * 16, acc[r][p]);
+}
+
+template <class W, int MR>
+void AttendChunk(const AttentionCall& c, const Chunk& chunk, const AttentionBuffers<W>& b, int64_t v0) {
+  constexpr int kPanels = W::Panels(MR) < 4 ? W::Panels(MR) : 4;
+  const int64_t hp = PaddedHeadDim(c.head_dim), groups = (chunk.keys + kGroupTokens - 1) / kGroupTokens;
+  int64_t g = 0;
+  for (; g + kPanels <= groups; g += kPanels) ScoreGroups<W, MR, kPanels>(c, chunk, b, v0, g);
+  for (; g < groups; ++g) ScoreGroups<W, MR, 1>(c, chunk, b, v0, g);
   float m[MR], l[MR];
   for (int r = 0; r < MR; ++r) {
-    int64_t position = c.first_position + (v0 + r) / c.group, end = position + 1 - key, begin = c.window > 0 ? position + 1 - c.window - key : 0;
-    if (end > n) end = n;
+    int64_t position = c.first_position + (v0 + r) / c.group, end = position + 1 - chunk.key, begin = c.window > 0 ? position + 1 - c.window - chunk.key : 0;
+    if (end > chunk.keys) end = chunk.keys;
     float* s = b.s + r * kAttentionChunk;
     if (begin >= end || end <= 0) {
-      m[r] = -__builtin_inff(); l[r] = 0;
-      for (int64_t i = 0; i < groups * 16; ++i) s[i] = 0;
+      m[r] = -__builtin_inff();
+      l[r] = 0;
+      for (g = 0; g < groups; ++g) Store(s + g * 16, Zero());
     } else {
       l[r] = SoftmaxChunk(s, groups, begin, end, c.scale, &m[r]);
     }
-    for (int64_t i = 0; i < groups * 16; ++i) b.p[i * MR + r] = s[i];
+    if constexpr (W::kUnitDepth == 2)
+      for (g = 0; g < groups; ++g) StoreBf16(reinterpret_cast<uint16_t*>(b.p) + r * kAttentionChunk + g * 16, Load(s + g * 16));
   }
-  DotPanels<MR, Shape::kPanels>(b.v, 16, hp, groups * 16, hp / 16, b.p, b.o, hp);
+  int64_t panel = 0;
+  for (; panel + kPanels <= hp / 16; panel += kPanels) WeighColumns<W, MR, kPanels>(chunk, b, hp, panel);
+  for (; panel < hp / 16; ++panel) WeighColumns<W, MR, 1>(chunk, b, hp, panel);
   FoldPartials(MR, hp, c.m + v0, c.l + v0, c.o + v0 * hp, m, l, b.o);
 }
 
-template <class Shape, int... I>
-inline void AttendRows(int64_t rows, const AttentionCall& c, const AttentionBuffers& b, int64_t v0, int64_t key, int64_t n, std::integer_sequence<int, I...>) {
-  using Fn = void (*)(const AttentionCall&, const AttentionBuffers&, int64_t, int64_t, int64_t);
-  static constexpr Fn kTable[] = {&AttendChunk<Shape, I + 1>...};
-  kTable[rows - 1](c, b, v0, key, n);
+template <class W>
+using AttendFn = void (*)(const AttentionCall&, const Chunk&, const AttentionBuffers<W>&, int64_t);
+template <class W, int... I>
+constexpr auto MakeAttend(std::integer_sequence<int, I...>) {
+  struct Table { AttendFn<W> fn[sizeof...(I)]; };
+  return Table{{&AttendChunk<W, I + 1>...}};
 }
 
-template <class Shape>
-void AttentionPartial(const AttentionCall& call) {
+// q row by row in W's units.
+template <class W>
+inline void StageQueries(const AttentionCall& c, const AttentionBuffers<W>& b) {
+  const int64_t hd = c.head_dim, ld = UnitsOf(hd, W::kUnitDepth);
+  for (int64_t v = 0; v < c.rows * c.group; ++v) {
+    const int64_t at = v / c.group * c.q_ld + v % c.group * hd;
+    auto* q16 = static_cast<const uint16_t*>(c.q) + at;
+    auto* q32 = static_cast<const float*>(c.q) + at;
+    for (int64_t i = 0; i < hd; i += 16) {
+      const V16 x = c.q_bf16 ? (hd - i >= 16 ? LoadBf16(q16 + i) : LoadBf16N(q16 + i, hd - i)) : LoadN(q32 + i, hd - i);
+      if constexpr (W::kUnitDepth == 2) StoreBf16N(reinterpret_cast<uint16_t*>(b.q + v * ld) + i, x, hd - i);
+      else StoreN(b.q + v * ld + i, x, hd - i);
+    }
+  }
+}
+
+// A group's K and V as W reads them, V with rows padded to 16 columns: for FP8 caches, and for heads whose width is no multiple of 16 (V's vectors would read past
+// the cache's end). `copy` holds K [hd][16], then V [16][hp], elements of W's size; steps as in the cache's BF16 or F32 layout.
+template <class W>
+inline void CopyGroup(const AttentionCall& c, const std::byte* k, const std::byte* v, int64_t keys, std::byte* copy) {
+  constexpr int64_t kBytes = W::kRawBytesPerValue;
+  const int64_t hd = c.head_dim, hp = PaddedHeadDim(hd), pair = kBytes == 2 ? 2 : 1;
+  std::byte* v_copy = copy + kGroupTokens * hp * kBytes;
+  const bool fp8 = c.kv.spec.dtype == tensor::DType::kF8E4M3;
+  if (fp8) ExpandFp8(k, kGroupTokens * hd, reinterpret_cast<uint16_t*>(copy));
+  else __builtin_memcpy(copy, k, static_cast<size_t>(kGroupTokens * hd * kBytes));
+  for (int64_t t = 0; t < keys; t += pair) {
+    std::byte* to = v_copy + t * hp * kBytes;
+    if (fp8) ExpandFp8(v + t * hd, pair * hd, reinterpret_cast<uint16_t*>(to));
+    else __builtin_memcpy(to, v + t * hd * kBytes, static_cast<size_t>(pair * hd * kBytes));
+    __builtin_memset(to + pair * hd * kBytes, 0, static_cast<size_t>(pair * (hp - hd) * kBytes));
+  }
+}
+
+template <class W>
+inline Chunk FindChunk(const AttentionCall& c, int64_t key, const AttentionBuffers<W>& b) {
+  constexpr int64_t kBytes = W::kRawBytesPerValue;
+  const int64_t hd = c.head_dim, hp = PaddedHeadDim(hd), bt = c.kv.spec.block_tokens, in_cache = KvElementBytes(c.kv.spec.dtype);
+  const bool direct = in_cache == kBytes && hd == hp;
+  Chunk chunk;
+  chunk.key = key;
+  chunk.keys = c.key_end - key < kAttentionChunk ? c.key_end - key : kAttentionChunk;
+  chunk.v_stride = hp * 4;  // a pair of BF16 rows or a row of F32
+  for (int64_t g = 0; g * kGroupTokens < chunk.keys; ++g) {
+    const int64_t token = (key + g * kGroupTokens) % bt;
+    const std::byte* part = HeadPart(c.kv, c.blocks[(key + g * kGroupTokens) / bt], c.kv_head);
+    chunk.k[g] = part + token * hd * in_cache;
+    chunk.v[g] = part + (bt + token) * hd * in_cache;
+    if (direct) continue;
+    std::byte* copy = b.copy + g * 2 * kGroupTokens * hp * kBytes;
+    CopyGroup<W>(c, chunk.k[g], chunk.v[g], chunk.keys - g * kGroupTokens < kGroupTokens ? chunk.keys - g * kGroupTokens : kGroupTokens, copy);
+    chunk.k[g] = copy;
+    chunk.v[g] = copy + kGroupTokens * hp * kBytes;
+  }
+  return chunk;
+}
+
+template <class W>
+void AttentionOver(const AttentionCall& call) {
+  static constexpr auto kAttend = MakeAttend<W>(std::make_integer_sequence<int, W::kTileRows>());
   const int64_t hp = PaddedHeadDim(call.head_dim), vectors = call.rows * call.group;
   for (int64_t v = 0; v < vectors; ++v) { call.m[v] = -__builtin_inff(); call.l[v] = 0; }
-  for (int64_t i = 0; i < vectors * hp; ++i) call.o[i] = 0;
-  AttentionBuffers b = CarveBuffers(call.scratch, call.head_dim);
+  for (int64_t i = 0; i < vectors * hp; i += 16) Store(call.o + i, Zero());
+  const AttentionBuffers<W> b = CarveBuffers<W>(call.scratch, call.head_dim);
   AttentionCall c = call;
   c.scale *= c.kv.k_scale;  // 1 unless the cache is FP8; v_scale is applied by the caller, at the end
+  StageQueries<W>(c, b);
   for (int64_t key = c.key_begin; key < c.key_end; key += kAttentionChunk) {
-    int64_t n = c.key_end - key < kAttentionChunk ? c.key_end - key : kAttentionChunk;
     // A chunk that the window hides from every row adds nothing.
-    if (c.window > 0 && key + n <= c.first_position + 1 - c.window) continue;
-    WidenChunk(c, key, n, b.k, b.v);
-    for (int64_t v = 0; v < vectors; v += Shape::kRows) {
-      int64_t rows = vectors - v < Shape::kRows ? vectors - v : Shape::kRows;
-      AttendRows<Shape>(rows, c, b, v, key, n, std::make_integer_sequence<int, Shape::kRows>());
-    }
+    if (c.window > 0 && key + kAttentionChunk <= c.first_position + 1 - c.window) continue;
+    const Chunk chunk = FindChunk<W>(c, key, b);
+    for (int64_t v = 0; v < vectors; v += W::kTileRows) kAttend.fn[(vectors - v < W::kTileRows ? vectors - v : W::kTileRows) - 1](c, chunk, b, v);
   }
 }
 

@@ -25,6 +25,7 @@ struct LinearCall {
   int64_t out_ld = 0;
   const float* bias = nullptr;
   bool accumulate = false;
+  std::byte* scratch = nullptr;  // the kernel's scratch_bytes, 64-byte aligned
 };
 using LinearRun = void (*)(const LinearCall&, int64_t panel_begin, int64_t panel_end, int64_t tile_begin, int64_t tile_end);
 
@@ -37,6 +38,8 @@ struct LinearKernel {
   int tile_rows;
   // One function for each class of rows; equal where the order of summation is the same.
   LinearRun run_prompt, run_generated;
+  int64_t (*scratch_bytes)(const LinearView&);  // null: none
+  bool bf16_dot;         // built on vdpbf16ps: a default only where that runs at full rate
 };
 
 // Row-wise pieces. d is the width of a row.
@@ -93,6 +96,7 @@ struct AttentionKernel {
   const char* machine;
   Available available;
   bool rounded;                 // may round P (and needs BF16 q, BF16 or FP8 cache): not for exact calls
+  bool bf16_dot;                // see LinearKernel
   void (*partial)(const AttentionCall&);
   int64_t (*scratch_bytes)(int64_t head_dim);
   // (m, l, o) of n vectors <- fold with (m2, l2, o2)
