@@ -84,8 +84,8 @@ Result<AddedTokens> AddedTokens::FromJson(const Json* json, const Vocabulary& vo
   for (bool special : {true, false}) {
     for (const auto& token : added.tokens_) {
       if (token->special != special) continue;
-      if (token->normalized) normalized.emplace_back(normalizer.Apply(token->content, buffer), token.get());
-      else given.emplace_back(token->content, token.get());
+      token->shown = token->normalized ? normalizer.Apply(token->content, buffer) : token->content;
+      (token->normalized ? normalized : given).emplace_back(token->shown, token.get());
     }
   }
   added.in_given_ = PatternSet(given);

@@ -22,6 +22,7 @@ namespace halfbyte::text {
 struct AddedToken {
   int32_t id;
   std::string content;
+  std::string shown;   // what it decodes to: the content, normalized where "normalized" says so, as the reference does
   bool single_word;  // only where no word character stands on either side
   bool lstrip;       // takes the blanks before it along
   bool rstrip;       // and those after it

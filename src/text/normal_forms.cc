@@ -86,12 +86,13 @@ const Changes& Table() {
   return table;
 }
 
+// The first byte, at or after `from`, of a character that may change or that stands in the wrong order; text.size() where there is none.
 // Nothing below U+0300 changes in NFC, nothing below U+00A0 in any form.
-bool IsNormal(NormalForm form, std::string_view text) {
-  const char *p = text.data(), *end = p + text.size();
+size_t FirstChange(NormalForm form, std::string_view text, size_t from) {
+  const char *p = text.data() + from, *end = text.data() + text.size();
   unsigned char first_lead = form == NormalForm::kNfc ? 0xCC : 0xC2;
   while (p < end && static_cast<unsigned char>(*p) < first_lead) ++p;
-  if (p == end) return true;
+  if (p == end) return text.size();
   uint16_t change = form == NormalForm::kNfc ? kComposes : form == NormalForm::kNfd ? kDecomposes
                   : form == NormalForm::kNfkc ? kCompatComposes : kCompatDecomposes;
   const Changes& table = Table();
@@ -100,11 +101,11 @@ bool IsNormal(NormalForm form, std::string_view text) {
     Decoded d = DecodeValid(p);
     uint16_t value = table[d.code];
     int combining_class = value >> 8;
-    if ((value & change) || (combining_class != 0 && combining_class < last_class)) return false;
+    if ((value & change) || (combining_class != 0 && combining_class < last_class)) return static_cast<size_t>(p - text.data());
     last_class = combining_class;
     p += d.size;
   }
-  return true;
+  return text.size();
 }
 
 // Marks of a run between two characters of class 0 in the order of their classes.
@@ -120,15 +121,12 @@ void Reorder(Codes& codes, const Changes& table) {
   }
 }
 
-}  // namespace
-
-bool ToNormalForm(NormalForm form, std::string_view text, std::string& out) {
-  if (IsNormal(form, text)) return false;
+// Appends the form of a part that may change.
+void Rewrite(NormalForm form, std::string_view text, Codes& codes, std::string& out) {
   bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
   bool compose = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const Changes& table = Table();
-  Codes codes;
-  codes.reserve(text.size());
+  codes.clear();
   for (const char *p = text.data(), *end = p + text.size(); p < end;) {
     Decoded d = DecodeValid(p);
     p += d.size;
@@ -136,9 +134,6 @@ bool ToNormalForm(NormalForm form, std::string_view text, std::string& out) {
     else codes.push_back(static_cast<utf8proc_int32_t>(d.code));
   }
   Reorder(codes, table);
-
-  out.clear();
-  out.reserve(text.size() + text.size() / 2);
   auto starts_nothing = [&](size_t i) { return (table[static_cast<char32_t>(codes[i])] & kStartsNothing) != 0; };
   for (size_t begin = 0; begin < codes.size();) {
     size_t end = begin;
@@ -148,6 +143,28 @@ bool ToNormalForm(NormalForm form, std::string_view text, std::string& out) {
     if (end < codes.size()) AppendUtf8(out, static_cast<char32_t>(codes[end]));
     begin = end + 1;
   }
+}
+
+}  // namespace
+
+bool ToNormalForm(NormalForm form, std::string_view text, std::string& out) {
+  size_t change = FirstChange(form, text, 0);
+  if (change == text.size()) return false;
+  out.clear();
+  out.reserve(text.size() + text.size() / 8);
+  // An ASCII character never joins what stands before it, so a part that changes reaches at most from the front of one to that of the next.
+  auto is_ascii = [&](size_t i) { return static_cast<unsigned char>(text[i]) < 0x80; };
+  Codes codes;
+  size_t done = 0;
+  for (; change < text.size(); change = FirstChange(form, text, done)) {
+    size_t begin = change, end = change;
+    while (begin > done && !is_ascii(begin)) --begin;
+    while (end < text.size() && !is_ascii(end)) ++end;
+    out += text.substr(done, begin - done);
+    Rewrite(form, text.substr(begin, end - begin), codes, out);
+    done = end;
+  }
+  out += text.substr(done);
   return true;
 }
 

@@ -23,9 +23,10 @@ class Regex {
   bool Search(std::string_view text, size_t from, Match* match) const;
 
   // Calls sink(begin, end, is_match) for the matches and for the text between them, in order, without empty gaps. An empty match
-  // right after a match is skipped, so that the walk ends.
+  // right after a match is skipped, so that the walk ends. An empty text has no parts and no matches.
   template <typename Sink>
   void Walk(std::string_view text, Sink sink) const {
+    if (text.empty()) return;
     size_t gap = 0, from = 0, last_end = kNone;
     for (Match m{}; from <= text.size() && Search(text, from, &m);) {
       if (m.begin == m.end && m.end == last_end) { from = NextCharacter(text, m.end); continue; }

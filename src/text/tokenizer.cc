@@ -45,7 +45,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
 }  // namespace
 
 std::optional<Tokenizer::Impl::Shown> Tokenizer::Impl::Show(int32_t id) const {
-  if (const AddedToken* token = added.Find(id)) return Shown{token->content, token->special};
+  if (const AddedToken* token = added.Find(id)) return Shown{token->shown, token->special};
   if (!model.vocabulary().Has(id)) return std::nullopt;
   return Shown{model.vocabulary().Token(id), false};
 }
