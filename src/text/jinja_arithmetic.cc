@@ -175,7 +175,7 @@ Value Binary(Runtime& r, BinaryOperator op, const Value& a, const Value& b) {
     if (IsRepeatable(a) && b.is_integral()) return Repeat(r, a, b.integer());
     if (IsRepeatable(b) && a.is_integral()) return Repeat(r, b, a.integer());
   }
-  if (op == BinaryOperator::kModulo && a.is_string() && !b.is_undefined()) return PercentFormat(r, a, b);
+  if (op == BinaryOperator::kModulo && a.is_string()) return PercentFormat(r, a, b);
   FailOperands(op, a, b);
 }
 

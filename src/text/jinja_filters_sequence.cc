@@ -182,7 +182,7 @@ Value Sort(Runtime& r, const Value& v, const Arguments& arguments) {
     Value key = path.Get(r, item, Value(), fold);
     keyed.push_back({std::move(key), std::move(item)});
   }
-  SortByKey(r, keyed, a.Truth(0, false));
+  SortByKey(r, keyed, a.Integer(0, 0) != 0);
   std::vector<Value> out;
   for (KeyedValue& k : keyed) out.push_back(std::move(k.value));
   return r.List(std::move(out));
@@ -201,7 +201,7 @@ Value DictSort(Runtime& r, const Value& v, const Arguments& arguments) {
     if (fold && by_value.is_string()) by_value = r.String(ToLower(by_value.text()));
     keyed.push_back({std::move(by_value), r.Tuple({key, value})});
   }
-  SortByKey(r, keyed, a.Truth(2, false));
+  SortByKey(r, keyed, a.Integer(2, 0) != 0);
   std::vector<Value> out;
   for (KeyedValue& k : keyed) out.push_back(std::move(k.value));
   return r.List(std::move(out));

@@ -130,8 +130,8 @@ Value Indent(Runtime& r, const Value& v, const Arguments& arguments) {
 
 Value Truncate(Runtime& r, const Value& v, const Arguments& arguments) {
   Bound a("truncate", arguments, {"length", "killwords", "end", "leeway"});
+  if (v.is_undefined()) return v;  // of length 0
   if (!v.is_string()) {
-    FailIfUndefined(v);
     Fail("TypeError", "object of type '", TypeName(v), "' has no len()");
   }
   int64_t length = Clamp64(a.Integer(0, 255)), leeway = a.HasValue(3) ? Clamp64(a.Integer(3, 5)) : 5;

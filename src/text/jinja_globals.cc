@@ -43,6 +43,7 @@ Value DictFrom(Runtime& r, const Arguments& arguments, const char* function) {
   auto& dict = out.As<DictObject>();
   if (!arguments.positional.empty()) {
     const Value& source = arguments.positional[0];
+    FailIfUndefined(source);
     if (source.is(Kind::kDict)) {
       for (const auto& [key, value] : source.As<DictObject>().entries()) dict.Set(key, value);
       r.Step(static_cast<int64_t>(dict.size()));

@@ -103,7 +103,10 @@ class Lexer {
 
   void Comment() {
     size_t end = rest_.find("#}");
-    if (end == rest_.npos) FailSyntax(line_, "Missing end of comment tag");
+    if (end == rest_.npos) {
+      if (rest_.empty()) return;  // jinja2 lets a template end in "{#"
+      FailSyntax(line_, "Missing end of comment tag");
+    }
     char sign = end > 0 && (rest_[end - 1] == '-' || rest_[end - 1] == '+') ? rest_[end - 1] : '\0';
     Take(end + 2);
     AfterTag(sign, true);
@@ -135,6 +138,7 @@ class Lexer {
       AfterTag(end, true);
       return true;
     }
+    if (rest_.empty()) return true;
     FailSyntax(line_, "Missing end of raw directive");
   }
 

@@ -197,7 +197,7 @@ ExprPtr ExpressionParser::NameOrKeyword(bool with_namespace) {
 
 ExprPtr ExpressionParser::Parenthesised() {
   stream_.Next();
-  ExprPtr node = TupleOf(true, false, true, {}, false);
+  ExprPtr node = TupleOf(true, false, true, false);
   stream_.Expect(TokenType::kRightParen);
   return node;
 }
@@ -230,19 +230,17 @@ ExprPtr ExpressionParser::Dict() {
   return node;
 }
 
-bool ExpressionParser::TupleEnds(std::string_view stop) {
-  return stream_.Is(TokenType::kVariableEnd) || stream_.Is(TokenType::kBlockEnd) || stream_.Is(TokenType::kRightParen) ||
-         (!stop.empty() && stream_.IsName(stop));
+bool ExpressionParser::TupleEnds() {
+  return stream_.Is(TokenType::kVariableEnd) || stream_.Is(TokenType::kBlockEnd) || stream_.Is(TokenType::kRightParen);
 }
 
-ExprPtr ExpressionParser::TupleOf(bool explicit_parentheses, bool simple, bool with_condition, std::string_view stop,
-                                  bool with_namespace) {
+ExprPtr ExpressionParser::TupleOf(bool explicit_parentheses, bool simple, bool with_condition, bool with_namespace) {
   ParseDepth guard(depth_, stream_.line());
   auto node = std::make_unique<ItemsExpr>(ExprKind::kTuple, stream_.line());
   bool is_tuple = false;
   for (;;) {
     if (!node->items.empty()) stream_.Expect(TokenType::kComma);
-    if (TupleEnds(stop)) break;
+    if (TupleEnds()) break;
     node->items.push_back(simple ? Primary(with_namespace) : with_condition ? Condition() : Or());
     Contain(*node, node->items.back());
     if (!stream_.Is(TokenType::kComma)) break;
@@ -253,9 +251,7 @@ ExprPtr ExpressionParser::TupleOf(bool explicit_parentheses, bool simple, bool w
   FailSyntax(stream_.line(), "Expected an expression, got '", Describe(stream_.current()), "'");
 }
 
-ExprPtr ExpressionParser::Tuple(bool with_condition, std::string_view stop) {
-  return TupleOf(false, false, with_condition, stop, false);
-}
+ExprPtr ExpressionParser::Tuple(bool with_condition) { return TupleOf(false, false, with_condition, false); }
 
 void ExpressionParser::CheckTarget(const Expr& target) {
   if (target.kind == ExprKind::kName) return;
@@ -266,8 +262,8 @@ void ExpressionParser::CheckTarget(const Expr& target) {
   }
 }
 
-ExprPtr ExpressionParser::Target(std::string_view stop, bool with_namespace) {
-  ExprPtr target = TupleOf(false, true, true, stop, with_namespace);
+ExprPtr ExpressionParser::Target(bool with_namespace) {
+  ExprPtr target = TupleOf(false, true, true, with_namespace);
   CheckTarget(*target);
   return target;
 }
@@ -318,10 +314,8 @@ ExprPtr ExpressionParser::Subscript(ExprPtr node) {
 // What stands in brackets: a key, several (a tuple), or start:stop:step.
 ExprPtr ExpressionParser::Bracketed(ExprPtr node, int line) {
   ExprPtr start;
-  if (!stream_.Is(TokenType::kColon)) {
-    if (stream_.Is(TokenType::kRightBracket)) FailSyntax(line, "expected subscript expression");
-    start = Expression();
-  }
+  if (stream_.Is(TokenType::kRightBracket)) start = std::make_unique<ItemsExpr>(ExprKind::kTuple, line);  // x[] is x[()]
+  else if (!stream_.Is(TokenType::kColon)) start = Expression();
   if (stream_.Skip(TokenType::kColon)) {
     auto slice = std::make_unique<SliceExpr>(line);
     auto ends = [&] { return stream_.Is(TokenType::kRightBracket) || stream_.Is(TokenType::kColon); };

@@ -12,10 +12,10 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& stream) : stream_(stream) {}
 
   ExprPtr Expression() { return Condition(); }
-  // One expression, or several with commas between as a tuple. `stop`: a name that ends it ("in", "recursive").
-  ExprPtr Tuple(bool with_condition = true, std::string_view stop = {});
+  // One expression, or several with commas between as a tuple.
+  ExprPtr Tuple(bool with_condition = true);
   // What may be assigned to: a name, a tuple of such, and with `with_namespace` also name.attribute.
-  ExprPtr Target(std::string_view stop, bool with_namespace);
+  ExprPtr Target(bool with_namespace);
   // The filters after a block tag's name; `inner` is nullptr (the block's text) at first. `inline_start`: a name, no "|".
   ExprPtr Filters(ExprPtr inner, bool inline_start);
   NameExpr NameTarget();
@@ -44,8 +44,8 @@ class ExpressionParser {
   CallArguments Arguments(int& depth);
   ExprPtr Test(ExprPtr node);
   ExprPtr BinaryNode(ExprKind kind, BinaryOperator op, int line, ExprPtr left, ExprPtr right);
-  bool TupleEnds(std::string_view stop);
-  ExprPtr TupleOf(bool explicit_parentheses, bool simple, bool with_condition, std::string_view stop, bool with_namespace);
+  bool TupleEnds();
+  ExprPtr TupleOf(bool explicit_parentheses, bool simple, bool with_condition, bool with_namespace);
   void CheckTarget(const Expr& target);
 
   TokenStream& stream_;

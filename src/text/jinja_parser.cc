@@ -119,9 +119,9 @@ class Parser {
   std::unique_ptr<Statement> For(int line) {
     auto node = std::make_unique<ForStatement>(line);
     int assignments_before = loop_assignments_;
-    node->target = Target("in", false);
+    node->target = Target(false);
     stream_.ExpectName("in");
-    node->iterable = expressions_.Tuple(false, "recursive");
+    node->iterable = expressions_.Tuple(false);
     if (stream_.SkipName("if")) {
       node->test = expressions_.Expression();
       node->test_target = CloneTarget(*node->target);
@@ -148,14 +148,14 @@ class Parser {
     }
   }
 
-  ExprPtr Target(std::string_view stop, bool with_namespace) {
-    ExprPtr target = expressions_.Target(stop, with_namespace);
+  ExprPtr Target(bool with_namespace) {
+    ExprPtr target = expressions_.Target(with_namespace);
     loop_assignments_ += AssignsLoop(*target);
     return target;
   }
 
   std::unique_ptr<Statement> Set(int line) {
-    ExprPtr target = Target({}, true);
+    ExprPtr target = Target(true);
     if (stream_.Skip(TokenType::kAssign)) {
       auto node = std::make_unique<SetStatement>(line);
       node->target = std::move(target);
@@ -221,7 +221,7 @@ class Parser {
     auto node = std::make_unique<WithStatement>(line);
     while (!stream_.Is(TokenType::kBlockEnd)) {
       if (!node->assignments.empty()) stream_.Expect(TokenType::kComma);
-      ExprPtr target = expressions_.Target({}, false);
+      ExprPtr target = expressions_.Target(false);
       stream_.Expect(TokenType::kAssign);
       node->assignments.emplace_back(std::move(target), expressions_.Expression());
     }

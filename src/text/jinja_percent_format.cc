@@ -33,7 +33,9 @@ class Formatter {
 
  private:
   // Whatever has items may be left over in Python, since "%(key)s" could have asked it for one.
-  bool TakesKeys() const { return !values_.is_number() && !values_.is_none() && !values_.is_string(); }
+  bool TakesKeys() const {
+    return values_.is(Kind::kList) || values_.is(Kind::kDict) || values_.is(Kind::kRange) || values_.is_undefined();
+  }
 
   char Peek() {
     if (at_ >= format_.size()) Fail("ValueError", "incomplete format");
@@ -59,7 +61,7 @@ class Formatter {
       char c = Peek();
       depth += c == '(' ? 1 : c == ')' ? -1 : 0;
     }
-    if (!TakesKeys() || values_.is(Kind::kTuple)) Fail("TypeError", "format requires a mapping");
+    if (!TakesKeys()) Fail("TypeError", "format requires a mapping");
     Value key = r_.String(std::string(format_.substr(start, at_ - 1 - start)));
     keyed_ = GetItem(r_, values_, key);
     if (keyed_.is_undefined()) Fail("KeyError", Repr(r_, key));

@@ -141,7 +141,7 @@ Value Lines(Runtime& r, const Value& self, const Arguments& arguments) {
   Bound a("splitlines", arguments, {"keepends"});
   r.StepBytes(self.text().size());
   std::vector<Value> lines;
-  for (std::string_view line : SplitLines(self.text(), a.Truth(0, false))) lines.push_back(self.Part(line));
+  for (std::string_view line : SplitLines(self.text(), a.Integer(0, 0) != 0)) lines.push_back(self.Part(line));
   return r.List(std::move(lines));
 }
 

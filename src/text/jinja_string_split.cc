@@ -17,7 +17,7 @@ std::vector<Value> SplitSpace(const Value& text, Int most) {
     s = Strip(s, nullptr, true, false);
     if (s.empty()) break;
     if (most >= 0 && static_cast<Int>(parts.size()) >= most) {
-      parts.push_back(text.Part(Strip(s, nullptr, false, true)));
+      parts.push_back(text.Part(s));  // with the white space at its end
       break;
     }
     size_t i = 0, n = 0;
@@ -35,7 +35,7 @@ std::vector<Value> SplitSpaceFromRight(const Value& text, Int most) {
     s = Strip(s, nullptr, false, true);
     if (s.empty()) break;
     if (most >= 0 && static_cast<Int>(parts.size()) >= most) {
-      parts.push_back(text.Part(Strip(s, nullptr, true, false)));
+      parts.push_back(text.Part(s));
       break;
     }
     size_t i = s.size(), n = 0;

@@ -13,6 +13,7 @@ import random
 import re
 import subprocess
 import sys
+import warnings
 
 from oracle import render
 
@@ -27,78 +28,82 @@ CONTEXT = {
                  {"role": "tool", "content": "42"}, {"role": "user", "content": "Thanks\n"}],
 }
 NAMES = list(CONTEXT) + ["undef", "q", "loop", "ns"]
-TEXT_FILTERS = ["upper", "lower", "title", "capitalize", "trim", "length", "string", "list", "first", "last", "reverse", "wordcount", "tojson",
-                "int", "float", "escape", "e", "urlencode", "striptags", "safe", "forceescape", "count", "abs", "items", "sort", "unique",
-                "sum", "min", "max", "join", "dictsort", "round", "default", "d", "indent", "title", "filesizeformat"]
-CALL_FILTERS = [
-    "replace({e}, {e})", "replace('a', {e}, {i})", "join({e})", "join(', ', attribute='n')", "default({e})", "default({e}, true)", "trim({e})",
-    "tojson(indent={i})", "tojson(sort_keys=true)", "tojson(ensure_ascii={e})", "tojson(separators=(',', ':'))", "indent({i})", "indent({i}, {b}, {b})", "truncate({i})",
-    "truncate({i}, {b}, {e}, {i})", "center({i})", "int({e})", "int({i}, {i})", "float({e})", "round({i})", "round({i}, 'floor')", "round(0, 'ceil')",
-    "batch({i})|list", "batch({i}, {e})|list", "slice({i})|list", "slice({i}, {e})|list", "sort({b})", "sort(attribute={a})", "sort(case_sensitive={b})",
-    "sort(reverse={b}, attribute={a})", "unique({b})|list", "unique(attribute={a})|list", "map({fl})|list", "map(attribute={a})|list",
-    "map(attribute={a}, default={e})|list", "select|list", "select({te})|list", "reject({te})|list", "selectattr({a})|list", "selectattr({a}, {te})|list",
-    "selectattr({a}, {te2}, {e})|list", "rejectattr({a}, {te2}, {e})|list", "select({te2}, {e})|list", "groupby({a})|list", "groupby({a}, default={e})|list",
-    "sum(attribute={a})", "sum(start={e})", "min(attribute={a})", "max(case_sensitive={b})", "dictsort({b})", "dictsort(by='value')", "dictsort({b}, 'key', {b})",
-    "attr({a})", "format({e})", "format({e}, {e})", "wordwrap({i})", "wordwrap({i}, {b})", "first", "items|list", "reverse|list", "filesizeformat({b})",
-]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence", "iterable", "callable", "true", "false",
          "odd", "even", "lower", "upper", "escaped"]
 TESTS2 = ["eq", "ne", "lt", "le", "gt", "ge", "in", "sameas", "equalto", "divisibleby", "==", "!=", ">", "<", "greaterthan", "lessthan"]
-METHODS = [
-    "strip()", "strip({e})", "lstrip()", "rstrip({e})", "upper()", "lower()", "title()", "capitalize()", "swapcase()", "split()", "split({e})",
-    "split({e}, {i})", "rsplit({e}, {i})", "split(maxsplit={i})", "rsplit(none, {i})", "splitlines()", "splitlines({b})", "partition({e})", "rpartition({e})", "replace({e}, {e})",
-    "replace({e}, {e}, {i})", "startswith({e})", "endswith({e})", "startswith({e}, {i})", "endswith({e}, {i}, {i})", "find({e})", "rfind({e}, {i})", "index({e})",
-    "count({e})", "count({e}, {i}, {i})", "join({e})", "zfill({i})", "ljust({i}, '*')", "rjust({i})", "center({i}, '-')", "isdigit()", "isalpha()", "isalnum()", "isspace()",
-    "isupper()", "islower()", "istitle()", "isidentifier()", "isascii()", "isnumeric()", "isdecimal()", "isprintable()", "removeprefix({e})", "removesuffix({e})",
-    "expandtabs({i})", "casefold()", "format({e}, {e})", "get({e})", "get({e}, {e})", "keys()|list", "values()|list", "items()|list", "copy()", "index({e}, {i})",
-    "append(1)", "pop()", "update({{}})", "role", "content", "n", "k", "c.k", "0", "__class__", "nope", "items", "bit_length()", "is_integer()", "real",
-]
+# What is made of what: (result, pattern). {s} {l} {d} {n} {b} make an expression of that kind, {a} any, {i} a small int.
+RULES = {
+    "s": ["({s} ~ {a})", "({s} + {s})", "{s}|upper", "{s}|lower", "{s}|title", "{s}|capitalize", "{s}|trim", "{s}|trim({s})", "{a}|string", "{s}|replace({s}, {s})",
+          "{s}|replace({s}, {s}, {i})", "{l}|join({s})", "{a}|join", "{l}|join(', ', attribute={at})", "{a}|tojson", "{a}|tojson(indent={i})", "{d}|tojson(sort_keys={b})",
+          "{a}|tojson(ensure_ascii=true)", "{a}|tojson(separators=(',', ':'))", "{s}|indent({i})", "{s}|indent({i}, {b}, {b})", "{s}|indent({s}, {b})", "{s}|truncate({i})",
+          "{s}|truncate({i}, {b}, '.', {i})", "{s}|center({i})", "{s}|reverse", "{s}|striptags", "{s}|urlencode", "{d}|urlencode", "{s}|wordwrap({p})",
+          "{s}|wordwrap({p}, {b})", "{s}|wordwrap({p}, {b}, '/', {b})", "{n}|filesizeformat", "{n}|filesizeformat(true)", "{a}|default({s})", "{a}|default({s}, true)",
+          "({s}).strip()", "({s}).strip({s})", "({s}).lstrip()", "({s}).rstrip({s})", "({s}).upper()", "({s}).lower()", "({s}).title()", "({s}).capitalize()", "({s}).swapcase()",
+          "({s}).casefold()", "({s}).replace({s}, {s})", "({s}).replace({s}, {s}, {i})", "({s}).join({ls})", "({s}).zfill({i})", "({s}).ljust({i}, '*')", "({s}).rjust({i})",
+          "({s}).center({i}, '-')", "({s}).removeprefix({s})", "({s}).removesuffix({s})", "({s}).expandtabs({i})", "({s})[{i}]", "({s} ~ '')[{i}:]", "({s} ~ '')[:{i}]",
+          "({s} ~ '')[{i}:{i}:{st}]", "({s} * {i})", "({s} if {b} else {s})", "({s}).split({s})[0]", "({s}).split()[-1]", "({f} % {a})", "({f} % {n})", "({f} % ({a}, {a}))", "({f} % {d})",
+          "{f}|format({a})", "{f}|format({a}, {n})", "{sp}.format({a})", "{sp}.format({n})", "{sp}.format({s}, {n})", "{sp}.format({n}, x={a})", "({ls})[{i}]", "{ls}|first", "{ls}|last",
+          "{ls}|max", "{ls}|min", "({d}).get({s}, {s})", "{ls}|sort|join", "messages[{i}].role", "messages[{i}].content", "messages[{i}]['content']"],
+    "l": ["[{a}, {a}]", "[{n}, {s}, {b}]", "({a}, {n})", "({l} + {l})", "({l} * {i})", "{a}|list", "{d}|list", "{s}|list", "({s}).split({s})", "({s}).split()", "({s}).rsplit({s}, {i})",
+          "({s}).split({s}, {i})", "({s}).split(none, {i})", "({s}).rsplit(none, {i})", "({s}).split(maxsplit={i})", "({s}).splitlines()", "({s}).splitlines({b})", "({s}).partition({s})",
+          "({s}).rpartition({s})", "({l})[{i}:]", "({l})[:{i}]", "({l})[{i}:{i}]", "({l})[::{st}]", "{l}|batch({p})|list", "{l}|batch({p}, {a})|list", "{l}|slice({p})|list", "{l}|slice({p}, {a})|list",
+          "{ln}|sort", "{ls}|sort({b})", "{ls}|sort(case_sensitive={b})", "rows|sort(attribute={at})", "rows|sort({b}, attribute='v,n')", "{l}|unique|list", "{ls}|unique({b})|list",
+          "rows|unique(attribute={at})|list", "{l}|map({fl})|list", "{ls}|map('replace', {s}, {s})|list", "rows|map(attribute={at})|list", "rows|map(attribute={at}, default={a})|list",
+          "{l}|select|list", "{l}|reject|list", "{l}|select({te})|list", "{l}|reject({te})|list", "{ln}|select({te2}, {n})|list", "rows|selectattr({at})|list", "rows|rejectattr({at})|list",
+          "rows|selectattr({at}, {te})|list", "rows|selectattr({at}, {te2}, {a})|list", "rows|rejectattr({at}, {te2}, {a})|list", "messages|selectattr('role', 'equalto', {s})|map(attribute='content')|list",
+          "rows|groupby({at})|list", "rows|groupby({at}, default={a})|list", "{d}|dictsort", "{d}|dictsort({b})", "{d}|dictsort(by='value')", "{d}|dictsort({b}, 'key', {b})", "{d}|items|list",
+          "({d}).items()|list", "({d}).keys()|list", "({d}).values()|list", "{l}|reverse|list", "range({i})|list", "range({i}, {i}, {st})|list", "({l} if {b} else {l})", "({l}).copy()",
+          "nested[{i}]", "{l}|default({l}, {b})", "{nl}|map('sum')|list", "{nl}|map('first')|list", "{nl}|sum(start=[])", "dict({nl})|list", "({d}).items()|map(attribute={i})|list"],
+    "d": ["{{{s}: {a}, {n}: {a}}}", "{{'a': {a}, 'k': {n}}}", "({d}).copy()", "dict({d}, z={a})", "dict({nl})", "(rows)[{i}]", "(messages)[{i}]", "d.c", "d['c']", "dict(a={a}, b={a})", "({d} if {b} else {d})",
+          "{{1: {a}, true: {s}, 1.0: {n}}}", "{{none: {a}, (1, {n}): {s}}}"],
+    "n": ["({n} + {n})", "({n} - {n})", "({n} * {n})", "({n} / {n})", "({n} // {n})", "({n} % {n})", "(-{n})", "(+{n})", "({i} ** {i})", "{a}|length", "{l}|count", "{s}|int", "{s}|int({n}, {p})", "{a}|string|int(7)",
+          "{s}|float", "{n}|float", "{n}|int", "{n}|round", "{n}|round({i})", "{n}|round({i}, 'floor')", "{n}|round(0, 'ceil')", "{n}|abs", "{ln}|sum", "{ln}|min", "{ln}|max", "rows|sum(attribute='v')",
+          "{ln}|sum(start={n})", "{s}|wordcount", "({s}).find({s})", "({s}).rfind({s}, {i})", "({s}).count({s})", "({s}).count({s}, {i}, {i})", "({s}).index({s})", "({l}).index({a})", "({l}).count({a})",
+          "({n} if {b} else {n})", "({i}).bit_length()", "loop.index", "loop.length", "rows|map(attribute='v')|max", "{d}|length", "({ln})[{i}]"],
+    "b": ["({a} == {a})", "({n} < {n})", "({n} >= {n})", "({s} < {s})", "({n} != {n})", "({n} < {n} <= {n})", "({s} in {s})", "({a} in {l})", "({a} not in {l})", "({s} in {d})", "(not {a})", "({b} and {b})", "({b} or {b})",
+          "({a} is {tn})", "({a} is not {tn})", "({n} is divisibleby {p})", "({n} is odd)", "({n} is even)", "({a} is eq {a})", "({n} is lt {n})", "({s} is in {s})", "({a} is in {l})", "({a} is sameas none)", "({s}).startswith({s})",
+          "({s}).endswith({s})", "({s}).startswith({s}, {i})", "({s}).endswith({s}, {i}, {i})", "({s}).startswith(({s}, {s}))", "({s}).isdigit()", "({s}).isalpha()", "({s}).isalnum()", "({s}).isspace()", "({s}).isupper()",
+          "({s}).islower()", "({s}).istitle()", "({s}).isidentifier()", "({s}).isascii()", "({s}).isnumeric()", "({s}).isdecimal()", "({s}).isprintable()", "(undef is defined)", "({a}).nope is defined", "({d}).a is defined", "loop.first", "loop.last"],
+}
+LEAVES = {
+    "s": ["s", "name", "w", "digits", "html", "emoji", "es", "''", "'a'", "'ab c'", "\"it's\"", "'x\\n y'", "'ÄÖ ß'", "'a,b,,c'", "' pad '", "'-'", "'Ǆß ŉ'", "'ΑΣ ΣΑΣ'", "q", "messages[1].content", "'-12'", "'3.5e2'", "'0x1F'", "'%'", "'well-known e-mail --x'"],
+    "l": ["l", "ls", "mixed", "nested", "e", "pairs", "rows", "[1, 'a']", "[[1, 2], [3, 4]]", "(1, 'b')", "()", "range(3)", "messages", "acc"],
+    "d": ["d", "ed", "rows[0]", "{'a': 1, 2: 'b'}", "{'z': {'y': [1]}}", "d.c", "messages[2]", "{}", "{'B': 1, 'a': 2, 'C': none}"],
+    "n": ["i", "n", "zero", "x", "big", "1", "0", "-1", "3.0", "0.5", "1e3", "100", "2.675", "1e16", "-7", "0.1", "12345.678", "t"],
+    "b": ["t", "f", "true", "false", "none_", "undef", "e", "1"],
+    "ls": ["ls", "['b', 'A', 'a']", "s.split()", "'a,B,c'.split(',')", "name|list", "d|list"],
+    "ln": ["l", "[1, 2.5, -3]", "[3, 1]", "range(4)", "rows|map(attribute='v')|list", "[t, 2, 0.5]"],
+    "nl": ["nested", "pairs", "[[1, 2], [3, 4]]", "[('a', 1), ('b', 2)]"],
+}
+SMALL = {
+    "i": ["0", "1", "2", "3", "5", "12", "-1", "-2"], "p": ["1", "2", "3", "7", "10", "16"], "st": ["1", "2", "-1", "-2"], "at": ["'n'", "'v'", "'ok'", "'n.0'", "'nope'"],
+    "tn": TESTS, "te": [repr(t) for t in TESTS if t not in ("odd", "even")], "te2": [repr(t) for t in TESTS2 if t not in ("divisibleby", "in")],
+    "fl": [repr(f) for f in ("upper", "string", "length", "first", "last", "list", "tojson", "title", "trim", "int", "abs", "reverse", "d", "capitalize", "float", "e")],
+}
 FORMATS = ["%s", "%d", "%5d|%-5s|", "%05.1f", "%x", "%r", "%%", "%+d", "%e", "%g", "%c", "%(a)s", "%s-%s", "%.2s", "%#o", "% d", "%5.3d"]
 SPECS = ["{}", "{:>8}", "{:*^9}", "{:05}", "{:.2f}", "{:,}", "{:+}", "{:x}", "{:#b}", "{:e}", "{:g}", "{:%}", "{!r}", "{0}{0}", "{:<{}}", "{0[a]}", "{:.3}", "{:_}", "{:c}",
          "{:=+6}", "{:010,.1f}", "{!s:>6}", "{x}", "{}{1}", "{:s}", "{:d}"]
-LITERALS = ["''", "'a'", "'ab c'", "\"it's\"", "'x\\n y'", "'ÄÖ ß'", "1", "0", "-1", "3.0", "0.5", "1e3", "100", "true", "none", "[]", "[1, 'a']", "{}", "{'a': 1, 2: 'b'}",
-            "(1, 'b')", "()", "range(3)", "[3, 1, 2]", "'a,b,,c'", "' pad '", "[[1, 2], [3, 4]]", "{'z': {'y': [1]}}"]
 
 
 class Maker:
     def __init__(self, seed):
         self.r = random.Random(seed)
 
-    def fill(self, pattern, depth):
+    def make(self, kind, depth):
         r = self.r
-        return pattern.replace("{{", "\0").replace("}}", "\1").format(
-            e=self.Later(lambda: self.expr(depth - 1)), i=self.Later(lambda: str(r.choice([0, 1, 2, 3, 5, 12, -1, -2]))),
-            b=self.Later(lambda: r.choice(["true", "false"])), a=self.Later(lambda: r.choice(["'n'", "'v'", "'ok'", "'role'", "'c.k'", "0", "'k.0'", "'nope'"])),
-            fl=self.Later(lambda: repr(r.choice(TEXT_FILTERS))), te=self.Later(lambda: repr(r.choice(TESTS))), te2=self.Later(lambda: repr(r.choice(TESTS2))),
-        ).replace("\0", "{").replace("\1", "}")
-
-    class Later:
-        def __init__(self, make):
-            self.make = make
-
-        def __format__(self, spec):
-            return self.make()
+        if kind in SMALL: return r.choice(SMALL[kind])
+        if kind == "f": return repr(r.choice(FORMATS))
+        if kind == "sp": return repr(r.choice(SPECS))
+        if kind == "a": kind = r.choice("sslldnb")
+        elif r.random() < 0.02: kind = r.choice("sldnb")  # now and then something of another kind
+        if kind not in RULES: return r.choice(LEAVES[kind])
+        if depth <= 0 or r.random() < 0.25: return r.choice(LEAVES[kind])
+        pattern = r.choice(RULES[kind])
+        out = re.sub(r"\{(\w+)\}", lambda m: self.make(m.group(1), depth - 1), pattern.replace("{{", "\0").replace("}}", "\1"))
+        return out.replace("\0", "{").replace("\1", "}")
 
     def expr(self, depth):
-        r = self.r
-        if depth <= 0 or r.random() < 0.2:
-            return r.choice(LITERALS) if r.random() < 0.45 else r.choice(NAMES)
-        sub = lambda: self.expr(depth - 1)
-        kind = r.randrange(16)
-        if kind == 0: return f"{sub()} {r.choice(['+', '-', '*', '/', '//', '%', '~', '~'])} {sub()}"
-        if kind == 1: return f"{sub()} {r.choice(['==', '!=', '<', '<=', '>', '>=', 'in', 'not in', 'and', 'or'])} {sub()}"
-        if kind == 2: return f"({sub()})"
-        if kind == 3: return f"{r.choice(['not ', '-', '+'])}{sub()}"
-        if kind == 4: return f"{sub()}|{r.choice(TEXT_FILTERS)}"
-        if kind in (5, 6): return f"{sub()}|{self.fill(r.choice(CALL_FILTERS), depth)}"
-        if kind in (7, 8): return f"({sub()}).{self.fill(r.choice(METHODS), depth)}"
-        if kind == 9: return f"{sub()} is {r.choice(['', 'not '])}{r.choice(TESTS)}"
-        if kind == 10: return f"{sub()} is {r.choice([t for t in TESTS2 if t.isalpha()])} {self.expr(0)}"
-        if kind == 11: return f"({sub()} if {sub()}{r.choice(['', ' else ' + sub()])})"
-        if kind == 12: return f"({sub()})[{r.choice([sub(), '0', '-1', '1:', ':-1', '::-1', '1:3', '::2', repr('a')])}]"
-        if kind == 13: return f"{r.choice(FORMATS)!r} {r.choice(['%', '%', '|format'])}{'' if r.random() < 0.5 else ' '}({sub()})"
-        if kind == 14: return f"{r.choice(SPECS)!r}.format({sub()}{', ' + sub() if r.random() < 0.4 else ''}{', x=' + sub() if r.random() < 0.2 else ''})"
-        return f"{r.choice(['[{}]', '({},)', '{{1: {}}}', '[{0}, {0}]']).format(sub())}"
+        return self.make("a", depth)
 
     def tag(self, inner):
         r = self.r
@@ -116,7 +121,7 @@ class Maker:
         e = lambda: self.expr(2)
         b = lambda: self.body(depth - 1)
         name = lambda: r.choice(["q", "i", "s", "l", "acc", "m1"])
-        if kind < 3: return "{{" + r.choice(["", "-", " "]) + " " + e() + " " + r.choice(["", "-"]) + "}}"
+        if kind < 3: return "{{" + r.choice(["", "-", " "]) + " " + e() + r.choice(["", "", "|e", "|forceescape"]) + " " + r.choice(["", "-"]) + "}}"
         if kind == 3: return self.tag(f"set {name()} = {e()}")
         if kind == 4: return self.tag(r.choice([f"set ns = namespace(v={e()})", f"set ns.v = {e()}", f"set q, i = {e()}"]))
         if kind in (5, 6): return self.tag(f"if {e()}") + b() + r.choice(["", self.tag(f"elif {e()}") + b(), self.tag("else") + b()]) + self.tag("endif")
@@ -159,17 +164,22 @@ class Maker:
             if what == 0: del parts[a]
             elif what == 1: parts.insert(a, parts[b])
             elif what == 2: parts[a] = parts[b]
-            elif what == 3: parts[a] = r.choice(LITERALS + NAMES + TEXT_FILTERS)
+            elif what == 3: parts[a] = r.choice(sum(LEAVES.values(), []) + NAMES)
             else: parts.insert(a, r.choice(["-", "+", "|", ".", "(", ")", "[0]", "not ", " ", "\n", "~", ",", "is ", "|list", "|string"]))
         return "".join(parts)
 
 
-LEFT_OUT = re.compile(r" at 0x|lipsum|pprint|random|urlize|xmlattr|\|\s*safe|Markup|encode|translate|maketrans|cycler object|Joiner object|member '")
+LEFT_OUT = re.compile(r" at 0x|<class|<function|lipsum|pprint|random|urlize|xmlattr|\|\s*safe|Markup|encode|translate|maketrans|cycler object|Joiner object|member '")
 
 
 def usable(template, answer):
     text = answer.get("rendered", "")
     return len(text) < 20000 and not LEFT_OUT.search(template + text) and "RecursionError" not in answer.get("error", "") and "Exceeds the limit" not in answer.get("error", "")
+
+
+def known_difference(want, got):
+    """jinja2 folds a slice of constants at compile time with other rules than at run time: 1[1:] is undefined, x[1:] an error."""
+    return "rendered" in want and any(w in got.get("error", "") for w in ("object is not subscriptable", "type: 'slice'"))
 
 
 def run_program(program, cases):
@@ -180,6 +190,7 @@ def run_program(program, cases):
 
 
 def main():
+    warnings.simplefilter("ignore")  # Python's about the code that jinja2 compiles
     p = argparse.ArgumentParser()
     p.add_argument("--program", default="build/release/bin/halfbyte")
     p.add_argument("--count", type=int, default=20000)
@@ -190,20 +201,23 @@ def main():
     a = p.parse_args()
     corpus = [json.loads(line) for f in a.corpus for line in open(f)]
     maker = Maker(a.seed)
-    cases = []
+    cases, refused = [], 0
     while len(cases) < a.count:
         template, context = maker.case(corpus)
         answer = render(template, context)
-        if usable(template, answer): cases.append((template, context, answer))
+        # Refusals are easy to make and say little: at most a fifth of the cases.
+        if "error" in answer and refused * 5 > len(cases): continue
+        if not usable(template, answer): continue
+        refused += "error" in answer
+        cases.append((template, context, answer))
     if a.write:
         with open(a.write, "w") as f:
             f.write(json.dumps({"context": CONTEXT}) + "\n")
             for template, _, answer in cases: f.write(json.dumps({"template": template, **answer}) + "\n")
         return
-    wrong = refused = 0
+    wrong = 0
     for (template, context, want), got in zip(cases, run_program(a.program, cases)):
-        refused += "error" in want
-        if want.get("rendered") == got.get("rendered"): continue
+        if want.get("rendered") == got.get("rendered") or known_difference(want, got): continue
         wrong += 1
         if wrong <= a.show: print(f"--- {template!r}\n    jinja2: {want}\n    ours:   {got}")
     print(f"{a.count - wrong} of {a.count} agree ({refused} of them refused)")
