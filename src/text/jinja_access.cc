@@ -186,7 +186,7 @@ bool FindAttribute(Runtime& r, const Value& v, const Value& name, Value& out) {
 
 Value GetAttribute(Runtime& r, const Value& v, const Value& name) {
   r.Step();
-  if (!IsInternalAttribute(name.text())) FailIfUndefined(v);
+  if (!IsObjectAttribute(name.text())) FailIfUndefined(v);
   Value out;
   if (FindAttribute(r, v, name, out) || FindItem(r, v, name, out)) return out;
   return MakeUndefinedMember(r.heap(), v, name, false);

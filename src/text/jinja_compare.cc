@@ -47,6 +47,7 @@ void CheckHashableAt(const Value& key, int depth) {
   if (key.is(Kind::kList) || key.is(Kind::kDict)) Fail("TypeError", "unhashable type: '", TypeName(key), "'");
   if (!key.is(Kind::kTuple)) return;
   if (depth > kMaxKeyDepth) FailLimit("a dict key is nested too deeply");
+  key.object()->heap().Step();
   for (const Value& item : key.As<SequenceObject>().items) CheckHashableAt(item, depth + 1);
 }
 
@@ -143,6 +144,8 @@ int CompareKeys(const Value& a, const Value& b) {
     }
     case 3: return Compare3(a.text(), b.text());
     case 4: {
+      if (a.object() == b.object()) return 0;
+      a.object()->heap().Step();
       const auto& x = a.As<SequenceObject>().items;
       const auto& y = b.As<SequenceObject>().items;
       for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {

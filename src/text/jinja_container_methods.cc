@@ -148,17 +148,23 @@ bool IsMutator(Value::Kind kind, std::string_view name) {
   return (kind == Kind::kDict && IsOneOf(kDict, name)) || (kind == Kind::kList && IsOneOf(kList, name));
 }
 
-bool IsInternalAttribute(std::string_view name) {
+bool IsObjectAttribute(std::string_view name) {
   if (!name.starts_with("__")) return false;
   static constexpr const char* kNames[] = {
       "__class__", "__doc__", "__dict__", "__module__", "__init__", "__new__", "__init_subclass__", "__subclasshook__",
       "__repr__", "__str__", "__format__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__dir__",
-      "__getattribute__", "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__sizeof__", "__len__",
-      "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__contains__", "__add__", "__mul__", "__rmul__",
-      "__mod__", "__call__", "__bool__", "__int__", "__float__", "__name__", "__qualname__", "__globals__", "__code__",
+      "__getattribute__", "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__getstate__", "__sizeof__"};
+  return IsOneOf(kNames, name);
+}
+
+bool IsInternalAttribute(std::string_view name) {
+  if (!name.starts_with("__")) return false;
+  static constexpr const char* kNames[] = {
+      "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__contains__", "__add__", "__mul__",
+      "__rmul__", "__mod__", "__call__", "__bool__", "__int__", "__float__", "__name__", "__qualname__", "__globals__", "__code__",
       "__closure__", "__defaults__", "__kwdefaults__", "__wrapped__", "__self__", "__func__", "__reversed__", "__or__", "__ior__",
       "__class_getitem__", "__iadd__", "__imul__", "__mro__", "__bases__", "__base__", "__subclasses__"};
-  return IsOneOf(kNames, name);
+  return IsObjectAttribute(name) || IsOneOf(kNames, name);
 }
 
 }  // namespace halfbyte::text::jinja

@@ -11,7 +11,9 @@ const Method* FindContainerMethod(Value::Kind kind, std::string_view name);
 
 // The method exists, but it would change its object: the immutable sandbox gives an unsafe undefined for it.
 bool IsMutator(Value::Kind kind, std::string_view name);
-// Names such as __class__ that every Python object has; the sandbox never shows them.
+// Names such as __class__ that every Python object has, undefined ones too; the sandbox never shows them.
+bool IsObjectAttribute(std::string_view name);
+// Those, and __len__, __globals__ and others that only some have.
 bool IsInternalAttribute(std::string_view name);
 
 }  // namespace halfbyte::text::jinja

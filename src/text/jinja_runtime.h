@@ -13,7 +13,7 @@ namespace halfbyte::text::jinja {
 class Runtime {
  public:
   explicit Runtime(const JinjaRenderOptions& options)
-      : heap_(options.limits.max_memory), limits_(options.limits), now_(options.now), stack_base_(StackAddress()) {}
+      : heap_(options.limits.max_memory, options.limits.max_steps), limits_(options.limits), now_(options.now), stack_base_(StackAddress()) {}
   virtual ~Runtime() = default;
 
   Heap& heap() { return heap_; }
@@ -22,12 +22,8 @@ class Runtime {
 
   // One step is about one operation; work on text counts one per 32 bytes, so that no chain of cheap-looking filters over a
   // long text escapes the limit.
-  void Step(int64_t count = 1) {
-    steps_ += count;
-    if (steps_ > limits_.max_steps) FailLimit("the template takes more than ", limits_.max_steps, " steps");
-  }
+  void Step(int64_t count = 1) { heap_.Step(count); }
   void StepBytes(size_t bytes) { Step(1 + static_cast<int64_t>(bytes / 32)); }
-  int64_t steps() const { return steps_; }
 
   // A text that grows piece by piece: throws before it outgrows the memory limit.
   void CheckGrowth(const std::string& text) {
@@ -52,7 +48,6 @@ class Runtime {
   Heap heap_;
   const JinjaLimits& limits_;
   const std::optional<JinjaTime>& now_;
-  int64_t steps_ = 0;
   int depth_ = 0;
   uintptr_t stack_base_;
 };

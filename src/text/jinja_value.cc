@@ -31,6 +31,8 @@ void Heap::CheckRoom(size_t more) const {
   if (more > limit_ || used_ > limit_ - more) FailLimit("the template needs more than ", limit_, " bytes of memory");
 }
 
+void Heap::FailSteps() const { FailLimit("the template takes more than ", max_steps_, " steps"); }
+
 void Heap::Free(Object* object) {
   doomed_.push_back(object);
   if (freeing_) return;

@@ -6,7 +6,7 @@
 // taking a message's text or a slice of it copies nothing. Counts are not atomic: a Value never leaves its render's thread.
 //
 // Objects may form cycles (a macro is stored in the frame that it captures), so the Heap also lists them all and frees what
-// is left when the render ends. It counts bytes and refuses beyond a limit.
+// is left when the render ends. It counts bytes and steps, and refuses beyond its limits.
 #pragma once
 
 #include <cstddef>
@@ -49,21 +49,29 @@ class Object {
 
 class Heap {
  public:
-  explicit Heap(size_t limit) : limit_(limit) {}
+  Heap(size_t limit, int64_t max_steps) : limit_(limit), max_steps_(max_steps) {}
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
   // Throws if `more` bytes would pass the limit; call it before building something large.
   void CheckRoom(size_t more) const;
   size_t used() const { return used_; }
+  // Counts work; throws past the limit. Here rather than in Runtime because comparing the keys of a dict must count, too.
+  void Step(int64_t count = 1) {
+    steps_ += count;
+    if (steps_ > max_steps_) FailSteps();
+  }
+  int64_t steps() const { return steps_; }
 
  private:
   friend class Object;
   friend class Value;
   // Frees an object whose count fell to zero, without recursing through what it held: a list nested a million deep is legal.
   void Free(Object* object);
+  [[noreturn]] void FailSteps() const;
 
   size_t limit_, used_ = 0;
+  int64_t max_steps_, steps_ = 0;
   Object* first_ = nullptr;
   std::vector<Object*> doomed_;
   bool freeing_ = false;
