@@ -41,7 +41,7 @@ Record Codes(const std::vector<int8_t>& codes, const std::vector<float>& scales)
   std::vector<int32_t> bias(codes.size() / 16);
   for (size_t i = 0; i < codes.size(); ++i) {
     ordered[i] = codes[i / 8 * 8 + kOrder[i % 8]];
-    bias[i / 16] -= 12 * codes[i];
+    bias[i / 16] += (i % 16 == 0 ? kMagic : 0) - 12 * codes[i];
   }
   Record record;
   Append(record, ordered);

@@ -25,9 +25,14 @@ inline constexpr int kWeightKinds = 4;
 //   kF32    kp floats
 //   kBf16   kp BF16
 //   kInt8   kp INT8 codes, each 8 of them in the order 0 4 1 5 2 6 3 7 (the order in which an NVFP4 tile's nibbles come out as bytes);
-//           kp/16 INT32: -12 * (sum of the block's codes), which undoes the offset of unsigned weights; kp/32 (rounded up) F32 scales
+//           kp/16 INT32: kMagic - 12 * (sum of the block's codes), where a block's integer sum starts; kp/32 (rounded up) F32 scales
 //   kNvfp4  kp INT8 values 2 x E2M1 in the order of kInt8; kp/16 INT32 as above; kp/16 F32 block scales, halved twice (the product of
 //           two doubled codes is four times too large)
+//
+// Where sums start: weights are taken as 2 x E2M1 + 12 (unsigned), so 12 times the sum of the codes is too much; and kMagic is the bit pattern of
+// 1.5 * 2^23, so that after the integer sum d (|d| < 2^22) the same bits read as FP32 are exactly kMagicValue + d, without a conversion.
+inline constexpr int32_t kMagic = 0x4B400000;
+inline constexpr float kMagicValue = 12582912.0f;
 enum class RowFormat : uint8_t { kF32, kBf16, kInt8, kNvfp4 };
 
 constexpr int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -56,19 +61,28 @@ constexpr int64_t RecordBytes(RowFormat f, int64_t kp) {
 constexpr int64_t Nvfp4GroupBytes() { return kGroup / kG * (128 + kTile); }
 constexpr int64_t Nvfp4TileBytes(int64_t k) { return (k + kGroup - 1) / kGroup * Nvfp4GroupBytes(); }
 
-// A panel is a tile decoded for a kernel that reads plain numbers: F32 [kp][lane] or BF16 [kp/2][lane][2], the layouts above.
+// A panel is a piece of a tile decoded for a kernel that reads plain numbers: inner values [k_begin, k_end) as F32 [k][lane] or BF16 [k/2][lane][2],
+// the layouts above. Pieces are small enough to stay in L1 while all rows of the call meet them, and begin at multiples of 64.
 struct DecodeCall {
   const std::byte* tile;
-  int64_t k;
+  int64_t k, k_begin, k_end;
   int64_t block_cols;      // FP8
   const float* fp8_table;  // FP8: the 256 values of its element type
   std::byte* panel;
 };
 using DecodeFn = void (*)(const DecodeCall&);
 
+// A packed tile and how to decode it; decode is null where the GEMM reads it as it is.
+struct TileRef {
+  const std::byte* data;
+  DecodeFn decode;
+  int64_t block_cols;
+  const float* fp8_table;
+};
+
 // sums[r][0..15] = rows[r] . w[0], sums[r][16..31] = rows[r] . w[1], without the FP32 scales of the tensors and of the row.
 struct GemmCall {
-  const std::byte* w[2];
+  TileRef w[2];
   int64_t k;
   const std::byte* const* rows;
   int64_t m;
@@ -79,17 +93,16 @@ using GemmFn = void (*)(const GemmCall&);
 // In the order of age.
 enum class Isa : uint8_t { kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 
-// A kernel reads one weight format with one row format. decode may be null: the GEMM reads the packed tile as it is.
+// A kernel reads one weight format with one row format.
 struct MoeKernel {
   const char* name;
   Isa isa;
   WeightKind weight;
   RowFormat rows;
   DecodeFn decode;
-  int64_t panel_bytes;  // for each inner value of a tile; 0 without decode
   GemmFn gemm;
   // Which kernel a row class gets where several could serve it: the highest number. They follow measured speed, for many rows (prompt)
-  // and for one or a few (generated); bf16_dot kernels lose 3 in the prompt class where vdpbf16ps runs at half rate (Intel without AMX).
+  // and for one or a few (generated); bf16_dot kernels lose 3 where vdpbf16ps takes two cycles (CpuFeatures::full_rate_bf16_dot).
   int8_t prompt, generated;
   bool bf16_dot;
 };

@@ -27,16 +27,6 @@ bool Runs(Isa isa) {
   return false;
 }
 
-std::vector<const MoeKernel*> Available() {
-  std::vector<const MoeKernel*> out;
-  for (const MoeKernelList& list : {MoeKernelsAvx2(), MoeKernelsInt8Avx2(), MoeKernelsAvx512(), MoeKernelsAvx512Vnni(), MoeKernelsAvx512Bf16()}) {
-    for (int64_t i = 0; i < list.count; ++i) {
-      if (Runs(list.kernels[i].isa)) out.push_back(list.kernels + i);
-    }
-  }
-  return out;
-}
-
 // Whether rows of a class can be given in this format. A plain format takes a quantized class as decoded values: NVFP4 values are exact in BF16 and
 // FP32; an INT8 value times its scale is rounded once to FP32 (in BF16 it would lose its meaning).
 bool Suits(RowFormat format, RowClass rows) {
@@ -81,8 +71,7 @@ base::Result<Wishes> ReadWishes(const BackendOptions& options, const std::vector
 }
 
 int Rank(const MoeKernel& k, bool prompt) {
-  if (!prompt) return k.generated;
-  return k.prompt - (k.bf16_dot && !platform::Cpu().full_rate_bf16_dot ? 3 : 0);
+  return (prompt ? k.prompt : k.generated) - (k.bf16_dot && !platform::Cpu().full_rate_bf16_dot ? 3 : 0);
 }
 
 const MoeKernel* Best(const std::vector<const MoeKernel*>& available, const Wishes& wishes, WeightKind weight, RowClass rows, bool prompt) {
@@ -99,11 +88,21 @@ const MoeKernel* Best(const std::vector<const MoeKernel*>& available, const Wish
 
 }  // namespace
 
+std::vector<const MoeKernel*> AvailableKernels() {
+  std::vector<const MoeKernel*> out;
+  for (const MoeKernelList& list : {MoeKernelsAvx2(), MoeKernelsInt8Avx2(), MoeKernelsAvx512(), MoeKernelsAvx512Vnni(), MoeKernelsAvx512Bf16()}) {
+    for (int64_t i = 0; i < list.count; ++i) {
+      if (Runs(list.kernels[i].isa)) out.push_back(list.kernels + i);
+    }
+  }
+  return out;
+}
+
 base::Result<KernelSet> ChooseKernels(const BackendOptions& options) {
   if (!Runs(Isa::kAvx2)) {
     return Fail(base::Error(ErrorCode::kUnsupported, "the cpu backend needs a processor with AVX2, FMA and F16C").Hint("--device reference runs anywhere"));
   }
-  const std::vector<const MoeKernel*> available = Available();
+  const std::vector<const MoeKernel*> available = AvailableKernels();
   HB_ASSIGN_OR_RETURN(const Wishes wishes, ReadWishes(options, available));
   KernelSet set;
   for (int w = 0; w < kWeightKinds; ++w) {

@@ -24,6 +24,9 @@ struct KernelSet {
   }
 };
 
+// All that this machine can run.
+std::vector<const MoeKernel*> AvailableKernels();
+
 // options.kernels: ("moe_gemm", kernel name or instruction set), see moe.h.
 base::Result<KernelSet> ChooseKernels(const BackendOptions& options);
 

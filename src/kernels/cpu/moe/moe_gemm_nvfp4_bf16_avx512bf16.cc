@@ -5,8 +5,8 @@
 // above a nibble does not matter. The scale comes after the block: acc = fma(f, scale, acc), f = the sum over the block, made of two chains of four.
 // 8 permutes, 8 dot products, 6 shifts, 6 for scale and sums a block of 16 x 16 weights (144 bytes) and row.
 //
-// Prompt rows: a tile is decoded to BF16 with its block scales, exactly (E2M1 x E4M3 has 6 significant bits), and used as a plain BF16 matrix by
-// 12 rows x 2 tiles at a time: 24 accumulators. A sum is one chain over the pairs of k.
+// Prompt rows: 256 inner values of both tiles are decoded to BF16 with their block scales, exactly (E2M1 x E4M3 has 6 significant bits), into 16 KiB of L1
+// and all rows meet them as a plain BF16 matrix, 12 rows x 2 tiles at a time: 24 accumulators. A sum is one chain over the pairs of k.
 //
 // vdpbf16ps flushes subnormals; sums and weights are far above, and a row of values below 1e-38 is zero to the model.
 #include <immintrin.h>
@@ -16,8 +16,6 @@
 
 namespace halfbyte::kernels::cpu::moe {
 namespace {
-
-constexpr int kRows = 12;
 
 // The 16 E2M1 values as BF16, twice.
 inline __m512i Bf16Table() {
@@ -77,16 +75,19 @@ constexpr FewRowsFn kFewRowsBlocks[kFewRows + 1] = {nullptr,         FewRowsBloc
 void GemmFewRows(const GemmCall& c) {
   for (int64_t r = 0; r < c.m; r += kFewRows) {
     const int64_t n = c.m - r < kFewRows ? c.m - r : kFewRows;
-    for (int t = 0; t < 2; ++t) kFewRowsBlocks[n](c.w[t], c.k, c.rows + r, c.sums + r * kPair + t * kTile);
+    for (int t = 0; t < 2; ++t) kFewRowsBlocks[n](c.w[t].data, c.k, c.rows + r, c.sums + r * kPair + t * kTile);
   }
 }
 
 // --- prompt rows ------------------------------------------------------------------------------------------------------------
 
+constexpr int kRows = 12;
+constexpr int64_t kPiece = 256;
+
 void DecodeNvfp4(const DecodeCall& c) {
   const __m512i table = Bf16Table(), high = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
   std::byte* out = c.panel;
-  for (int64_t b = 0; b < c.k / kG; ++b) {
+  for (int64_t b = c.k_begin / kG; b < c.k_end / kG; ++b) {
     const std::byte* group = c.tile + b / 4 * Nvfp4GroupBytes();
     const __m512 scale = _mm512_mul_ps(E4m3Scaled(group + 512 + b % 4 * kTile), _mm512_set1_ps(256.0f));
     for (int v = 0; v < 2; ++v) {
@@ -103,23 +104,32 @@ void DecodeNvfp4(const DecodeCall& c) {
   }
 }
 
+// sums (+)= rows[.][k_begin ...] . panels, by pairs of inner values.
 template <int R>
-void Block(const std::byte* w0, const std::byte* w1, int64_t pairs, const std::byte* const* rows, float* sums) {
+void Block(const std::byte* w0, const std::byte* w1, int64_t k_begin, int64_t pairs, const std::byte* const* rows, float* sums) {
   const int32_t* x[R];
   __m512 acc[R][2];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
-    x[r] = reinterpret_cast<const int32_t*>(rows[r]);
-    acc[r][0] = acc[r][1] = _mm512_setzero_ps();
+    x[r] = reinterpret_cast<const int32_t*>(rows[r]) + k_begin / 2;
+    acc[r][0] = k_begin == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * kPair);
+    acc[r][1] = k_begin == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * kPair + kTile);
   }
-  for (int64_t p = 0; p < pairs; ++p) {
+  const auto step = [&](int64_t p) __attribute__((always_inline)) {
     const __m512i a = _mm512_load_si512(w0 + p * 64), b = _mm512_load_si512(w1 + p * 64);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       acc[r][0] = DotPair(acc[r][0], a, x[r][p]);
       acc[r][1] = DotPair(acc[r][1], b, x[r][p]);
     }
+  };
+  // Four at a time: with more rows than general registers g++ keeps pointers in vector registers and fetches them in every turn.
+  int64_t p = 0;
+  for (; p + 4 <= pairs; p += 4) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) step(p + j);
   }
+  for (; p < pairs; ++p) step(p);
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
     _mm512_storeu_ps(sums + r * kPair, acc[r][0]);
@@ -127,22 +137,32 @@ void Block(const std::byte* w0, const std::byte* w1, int64_t pairs, const std::b
   }
 }
 
-using BlockFn = void (*)(const std::byte*, const std::byte*, int64_t, const std::byte* const*, float*);
+using BlockFn = void (*)(const std::byte*, const std::byte*, int64_t, int64_t, const std::byte* const*, float*);
 constexpr BlockFn kBlocks[kRows + 1] = {nullptr,  Block<1>, Block<2>, Block<3>, Block<4>,  Block<5>, Block<6>,
                                         Block<7>, Block<8>, Block<9>, Block<10>, Block<11>, Block<12>};
 
 void Gemm(const GemmCall& c) {
-  for (int64_t r = 0; r < c.m; r += kRows) {
-    const int64_t n = c.m - r < kRows ? c.m - r : kRows;
-    kBlocks[n](c.w[0], c.w[1], RoundUp(c.k, 2) / 2, c.rows + r, c.sums + r * kPair);
+  alignas(64) std::byte panels[2][kPiece * kTile * 2];
+  for (int64_t k = 0; k < c.k; k += kPiece) {
+    const int64_t end = k + kPiece < c.k ? k + kPiece : c.k;
+    const std::byte* w[2];
+    for (int t = 0; t < 2; ++t) {
+      const TileRef& tile = c.w[t];
+      w[t] = tile.decode ? panels[t] : tile.data + k * kTile * 2;
+      if (tile.decode) tile.decode({tile.data, c.k, k, end, 0, nullptr, panels[t]});
+    }
+    for (int64_t r = 0; r < c.m; r += kRows) {
+      const int64_t n = c.m - r < kRows ? c.m - r : kRows;
+      kBlocks[n](w[0], w[1], k, (end - k + 1) / 2, c.rows + r, c.sums + r * kPair);
+    }
   }
 }
 
 constexpr MoeKernel kKernels[] = {
-    {"moe_gemv_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, nullptr, 0, GemmFewRows, 2, 6, true},
-    {"moe_gemm_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, DecodeNvfp4, kTile * 2, Gemm, 5, 3, true},
+    {"moe_gemv_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, nullptr, GemmFewRows, 2, 6, true},
+    {"moe_gemm_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, DecodeNvfp4, Gemm, 5, 3, true},
     // Read as packed; the same order of sums in both classes.
-    {"moe_gemm_bf16_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kBf16, RowFormat::kBf16, nullptr, 0, Gemm, 5, 6, true},
+    {"moe_gemm_bf16_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kBf16, RowFormat::kBf16, nullptr, Gemm, 5, 6, true},
 };
 
 }  // namespace

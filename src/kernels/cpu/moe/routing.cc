@@ -7,9 +7,6 @@
 namespace halfbyte::kernels::cpu::moe {
 namespace {
 
-// 120 rows are ten blocks of 12, the height of the AVX-512 kernels. At 120 rows decoding a panel again costs 3 % of its GEMM, and the
-// records of 120 rows (240 KiB of BF16 at K = 1024) leave room for the panel in L2.
-constexpr int64_t kMostRows = 120;
 constexpr int64_t kRowMultiple = 12;
 // Items a thread: the last one to finish is late by at most 1/32 of its share.
 constexpr int64_t kItemsPerThread = 32;

@@ -103,7 +103,7 @@ void PrepareInt8(const PrepareCall& c) {
         q[v] = __builtin_convertvector(code, I);
         if (c.format != RowFormat::kInt8) x[b][v] = code * scale;
       }
-      if (c.format == RowFormat::kInt8) bias[i / kG + b] = -12 * StoreCodes(q, codes + i + b * kG);
+      if (c.format == RowFormat::kInt8) bias[i / kG + b] = kMagic - 12 * StoreCodes(q, codes + i + b * kG);
       else StoreValues(x[b], c.format, i + b * kG, c.record);
     }
     if (c.format == RowFormat::kInt8) scales[i / (2 * kG)] = scale * 0.5f;  // the weights' codes are doubled
@@ -183,7 +183,7 @@ void PrepareNvfp4(const PrepareCall& c, float encode) {
       I q[kVectors];
       for (int v = 0; v < kVectors; ++v) q[v] = DoubledE2m1(x[b][v] * inverse[b]);
       if (c.format == RowFormat::kNvfp4) {
-        bias[first + b] = -12 * StoreCodes(q, codes + (first + b) * kG);
+        bias[first + b] = kMagic - 12 * StoreCodes(q, codes + (first + b) * kG);
         scales[first + b] = scale[b] * 0.25f;  // both codes are doubled
       } else {
         for (int v = 0; v < kVectors; ++v) x[b][v] = __builtin_convertvector(q[v], F) * (scale[b] * 0.5f);

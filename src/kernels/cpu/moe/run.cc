@@ -198,32 +198,25 @@ class MoeRun {
     }
   }
 
-  const std::byte* Panel(const MoeKernel& kernel, int64_t expert, ExpertPart part, int64_t tile, std::byte* panel) const {
+  TileRef Tile(const MoeKernel& kernel, int64_t expert, ExpertPart part, int64_t tile) const {
     const PartLayout& p = w_.layout(expert, part);
-    const std::byte* packed = w_.tile(p, tile);
-    if (!kernel.decode) return packed;
-    const float* table = kernel.weight == WeightKind::kFp8 ? Fp8Table(spec_.formats[expert][static_cast<int>(part)].elem) : nullptr;
-    kernel.decode({packed, p.k, p.block_cols, table, panel});
-    return panel;
+    const bool fp8 = p.kind == WeightKind::kFp8;
+    return {w_.tile(p, tile), kernel.decode, p.block_cols, fp8 ? Fp8Table(spec_.formats[expert][static_cast<int>(part)].elem) : nullptr};
   }
 
-  // Rows in blocks of at most kSumRows; after(first, rows, sums, row scales) takes each block's sums.
+  // Rows [begin, end) by a pair of tiles; after(sums, row scales) takes the sums. record_of: sorted position -> row of the operand.
   template <typename RecordOf, typename After>
-  void TileRows(const Gemm& g, const std::byte* w0, const std::byte* w1, int64_t k, int64_t begin, int64_t end, const RecordOf& record_of, const After& after) const {
-    constexpr int64_t kSumRows = 60;
-    alignas(64) float sums[kSumRows * kPair];
-    const std::byte* rows[kSumRows];
-    float scales[kSumRows];
-    for (int64_t r = begin; r < end; r += kSumRows) {
-      const int64_t n = std::min(kSumRows, end - r);
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t record = record_of(r + i);
-        rows[i] = g.records->data + record * g.records->stride;
-        scales[i] = g.records->row_scale[record];
-      }
-      g.kernel[0]->gemm({{w0, w1}, k, rows, n, sums});
-      after(r, n, sums, scales);
+  static void PairOfTiles(const Gemm& g, const TileRef& w0, const TileRef& w1, int64_t k, int64_t begin, int64_t end, const RecordOf& record_of, const After& after) {
+    alignas(64) float sums[kMostRows * kPair];
+    const std::byte* rows[kMostRows];
+    float scales[kMostRows];
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t record = record_of(r);
+      rows[r - begin] = g.records->data + record * g.records->stride;
+      scales[r - begin] = g.records->row_scale[record];
     }
+    g.kernel[0]->gemm({{w0, w1}, k, rows, end - begin, sums});
+    after(sums, scales);
   }
 
   void GateUp() {
@@ -234,16 +227,13 @@ class MoeRun {
   void GateUpItem(const Item& item) const {
     const RowGroup& group = ws_.routing.groups[item.group];
     const Gemm& g = ws_.gate_up[item.group];
-    const int64_t panel_bytes = RoundUp(spec_.d, kG) * g.kernel[0]->panel_bytes;
-    std::byte* panel = PanelScratch(panel_bytes + RoundUp(spec_.d, kG) * g.kernel[1]->panel_bytes);
+    const float gate_scale = w_.outer(group.expert, ExpertPart::kGate), up_scale = w_.outer(group.expert, ExpertPart::kUp);
     for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
-      const std::byte* w0 = Panel(*g.kernel[0], group.expert, ExpertPart::kGate, t, panel);
-      const std::byte* w1 = Panel(*g.kernel[1], group.expert, ExpertPart::kUp, t, panel + panel_bytes);
-      TileRows(g, w0, w1, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return ws_.routing.token[p]; },
-               [&](int64_t first, int64_t n, const float* sums, const float* scales) {
-                 steps_.swiglu({sums, n, w_.outer(group.expert, ExpertPart::kGate), w_.outer(group.expert, ExpertPart::kUp), scales,
-                                hidden_ + first * ldh_ + t * kTile, ldh_});
-               });
+      const TileRef gate = Tile(*g.kernel[0], group.expert, ExpertPart::kGate, t), up = Tile(*g.kernel[1], group.expert, ExpertPart::kUp, t);
+      PairOfTiles(g, gate, up, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return ws_.routing.token[p]; },
+                  [&](const float* sums, const float* scales) {
+                    steps_.swiglu({sums, item.row_end - item.row_begin, gate_scale, up_scale, scales, hidden_ + item.row_begin * ldh_ + t * kTile, ldh_});
+                  });
     }
   }
 
@@ -255,16 +245,13 @@ class MoeRun {
   void DownItem(const Item& item) const {
     const RowGroup& group = ws_.routing.groups[item.group];
     const Gemm& g = ws_.down[item.group];
-    const int64_t panel_bytes = RoundUp(spec_.f, kG) * g.kernel[0]->panel_bytes;
-    std::byte* panel = PanelScratch(2 * panel_bytes);
+    const float scale = w_.outer(group.expert, ExpertPart::kDown);
     for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
-      const std::byte* w0 = Panel(*g.kernel[0], group.expert, ExpertPart::kDown, 2 * t, panel);
-      const std::byte* w1 = Panel(*g.kernel[0], group.expert, ExpertPart::kDown, 2 * t + 1, panel + panel_bytes);
-      TileRows(g, w0, w1, spec_.f, item.row_begin, item.row_end, [](int64_t p) { return p; },
-               [&](int64_t first, int64_t n, const float* sums, const float* scales) {
-                 steps_.scale({sums, n, std::min(kPair, spec_.d - t * kPair), w_.outer(group.expert, ExpertPart::kDown), scales,
-                               y_ + first * spec_.d + t * kPair, spec_.d});
-               });
+      const TileRef left = Tile(*g.kernel[0], group.expert, ExpertPart::kDown, 2 * t), right = Tile(*g.kernel[0], group.expert, ExpertPart::kDown, 2 * t + 1);
+      PairOfTiles(g, left, right, spec_.f, item.row_begin, item.row_end, [](int64_t p) { return p; }, [&](const float* sums, const float* scales) {
+        steps_.scale({sums, item.row_end - item.row_begin, std::min(kPair, spec_.d - t * kPair), scale, scales,
+                      y_ + item.row_begin * spec_.d + t * kPair, spec_.d});
+      });
     }
   }
 
@@ -276,11 +263,6 @@ class MoeRun {
         steps_.combine({y.data(), op_.weights.data() + t * op_.top_k, op_.top_k, spec_.d, op_.out.row<float>(t)});
       }
     });
-  }
-
-  static std::byte* PanelScratch(int64_t bytes) {
-    thread_local Scratch panel;
-    return panel.Bytes(bytes);
   }
 
   const MoeOp& op_;
