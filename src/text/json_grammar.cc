@@ -35,7 +35,7 @@ JsonGrammar::JsonGrammar(GrammarBuilder& builder) : b_(builder) {
   b_.Define(string_, Quoted(b_.Repeat(Character(), 0)));
   const Expr whole = b_.Choice({b_.Literal("0"), b_.Sequence({b_.ByteRange('1', '9'), b_.Repeat(Digit(b_), 0, kMaxDigits - 1)})});
   b_.Define(integer_, b_.Sequence({b_.Optional(b_.Literal("-")), whole}));
-  const Expr exponent = b_.Sequence({b_.Choice({b_.Literal("e"), b_.Literal("E")}), b_.Optional(b_.Choice({b_.Literal("+"), b_.Literal("-")})), b_.Repeat(Digit(b_), 1, 3)});
+  const Expr exponent = b_.Sequence({b_.Choice({b_.Literal("e"), b_.Literal("E")}), b_.Optional(b_.Choice({b_.Literal("+"), b_.Literal("-")})), b_.Repeat(Digit(b_), 1, 2)});
   b_.Define(number_, b_.Sequence({Integer(), b_.Optional(Fraction()), b_.Optional(exponent)}));
   b_.Define(array_, Enclosed("[", List(Value(), 0, -1), "]"));
   b_.Define(object_, Enclosed("{", List(Member(String(), Value()), 0, -1), "}"));

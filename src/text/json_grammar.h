@@ -1,7 +1,8 @@
 // JSON as a grammar: the parts that schemas are put together from.
 //
 // Blanks between tokens are at most one space, or one line break and an indentation of at most kMaxIndent: models that may write blanks without
-// end sometimes do. Numbers have at most 16 digits on either side of the point and an exponent of at most 3, for the same reason. Every answer is JSON.
+// end sometimes do. Numbers have at most 16 digits on either side of the point and an exponent of at most 2 (any double
+// parser takes them), for the same reason. Every answer is JSON.
 #pragma once
 
 #include "text/code_points.h"

@@ -16,7 +16,7 @@ Expr Digits(GrammarBuilder& b, int64_t n) { return b.Repeat(b.ByteRange('0', '9'
 
 // Digit strings of equal length from `low` to `high`, compared as numbers.
 Expr SameLength(GrammarBuilder& b, const std::string& low, const std::string& high) {
-  if (low.empty()) return b.Empty();
+  if (low.find_first_not_of('0') == std::string::npos && high.find_first_not_of('9') == std::string::npos) return Digits(b, static_cast<int64_t>(low.size()));
   const std::string low_rest = low.substr(1), high_rest = high.substr(1);
   if (low[0] == high[0]) return b.Sequence({b.Literal(low.substr(0, 1)), SameLength(b, low_rest, high_rest)});
   const int64_t n = static_cast<int64_t>(low_rest.size());
