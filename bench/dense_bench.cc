@@ -4,8 +4,9 @@
 //
 // A line is one (operation, format, rows): the time of a call, bytes and operations moved in it, and the share of
 //   max(bytes / read bandwidth, operations / peak)
-// with the bandwidth and the peaks measured right before and right after (the better of the two counts). Weights of a shape are made several
-// times, until together they exceed --mib, and used in turn, so that no cache holds them between two calls. Bytes: the weights as packed, or K and V.
+// with the bandwidth and the peaks measured right before and right after (the better of the two counts). Weights of a shape are
+// made several times, until together they exceed --mib, and used in turn, so that no cache holds them between two calls. Bytes:
+// the weights as packed, or K and V.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -56,7 +57,10 @@ class Bench {
  public:
   explicit Bench(Options options) : options_(std::move(options)) {
     auto made = kernels::CreateCpuBackend(options_.backend);
-    if (!made) { std::fprintf(stderr, "%s\n", made.error().ToString().c_str()); std::exit(1); }
+    if (!made) {
+      std::fprintf(stderr, "%s\n", made.error().ToString().c_str());
+      std::exit(1);
+    }
     backend_ = std::move(*made);
     for (const auto& [op, name] : backend_->Kernels()) std::printf("%s %s\n", op.c_str(), name.c_str());
     std::printf("%d threads\n", platform::Threads());
@@ -64,7 +68,8 @@ class Bench {
   }
 
   void Run() {
-    for (const Format& f : {Format::Bf16(), Format::Fp8Block(128, 128), Format::Fp8(tensor::Outer::kPerRow), Format::Nvfp4(), Format::F32()}) {
+    for (const Format& f :
+         {Format::Bf16(), Format::Fp8Block(128, 128), Format::Fp8(tensor::Outer::kPerRow), Format::Nvfp4(), Format::F32()}) {
       Linear("qkv", f, 5120, 2048);
       Linear("o", f, 2048, 4096);
       Linear("lm_head", f, 32768, 2048);
@@ -85,8 +90,8 @@ class Bench {
     // The better of the two ways to multiply BF16 numbers (on Intel FMAs beat vdpbf16ps).
     const double peak = std::max({before.bf16_gflops, after.bf16_gflops, before.f32_gflops, after.f32_gflops}) * 1e9;
     double share = std::max(bytes / read, flop / peak) / seconds;
-    std::printf("%-44s %9.1f %8.1f %9.1f %6.1f%% | %7.1f %8.1f\n", what.c_str(), seconds * 1e6, bytes / seconds / 1e9, flop / seconds / 1e9, share * 100, read / 1e9,
-                peak / 1e9);
+    std::printf("%-44s %9.1f %8.1f %9.1f %6.1f%% | %7.1f %8.1f\n", what.c_str(), seconds * 1e6, bytes / seconds / 1e9,
+                flop / seconds / 1e9, share * 100, read / 1e9, peak / 1e9);
     std::fflush(stdout);
   }
 
@@ -102,9 +107,11 @@ class Bench {
       std::vector<float> x(static_cast<size_t>(rows * k), 0.5f), out(static_cast<size_t>(rows * n));
       std::vector<uint16_t> x16(x.size(), numerics::FloatToBf16(0.5f));
       Matrix in = exact ? Matrix(x.data(), DType::kF32, rows, k) : Matrix(x16.data(), DType::kBF16, rows, k);
-      std::string what = base::StrCat(name, " ", format.ToString(), " ", n, "x", k, ", ", rows, prompt ? " prompt" : " generated");
+      std::string what =
+          base::StrCat(name, " ", format.ToString(), " ", n, "x", k, ", ", rows, prompt ? " prompt" : " generated");
       Report(what, static_cast<double>(bytes), 2.0 * static_cast<double>(rows * n * k), [&](int64_t i) {
-        kernels::LinearPart part{weights[static_cast<size_t>(i % copies)].get(), nullptr, MutableMatrix(out.data(), DType::kF32, rows, n), false};
+        kernels::LinearPart part{weights[static_cast<size_t>(i % copies)].get(), nullptr,
+                                 MutableMatrix(out.data(), DType::kF32, rows, n), false};
         backend_->Linear({in, prompt ? rows : 0, {&part, 1}});
       });
     }
@@ -112,19 +119,22 @@ class Bench {
 
   std::unique_ptr<kernels::LinearWeight> MakeWeight(const Format& format, int64_t n, int64_t k) {
     auto weight = std::move(*backend_->CreateLinear(format, n, k));
-    // One part of some rows, packed over and over: the values do not matter, the layout does. 1 in 8,000 FP8 codes is a subnormal, as in weights of real models.
+    // One part of some rows, packed over and over: the values do not matter, the layout does. 1 in 8,000 FP8 codes is a
+    // subnormal, as in weights of real models.
     const int64_t part_rows = 128;
     std::vector<uint8_t> elements(static_cast<size_t>(part_rows * k) * 4), scales(static_cast<size_t>(part_rows * k / 16) * 4);
     std::vector<float> outer(static_cast<size_t>(part_rows), 1.0f);
     uint32_t state = 1;
     auto random = [&] { return state = state * 1664525u + 1013904223u, state >> 8; };
     if (format.is_fp8()) {
-      for (uint8_t& e : elements) e = static_cast<uint8_t>((random() & 0x80) | (random() % 8000 == 0 ? random() % 8 : 0x20 + random() % 0x40));
+      for (uint8_t& e : elements)
+        e = static_cast<uint8_t>((random() & 0x80) | (random() % 8000 == 0 ? random() % 8 : 0x20 + random() % 0x40));
     } else if (format.is_nvfp4()) {
       for (uint8_t& e : elements) e = static_cast<uint8_t>(random());
       for (uint8_t& s : scales) s = 0x38;
     } else if (format.elem == DType::kBF16) {
-      for (size_t i = 0; i < elements.size() / 2; ++i) reinterpret_cast<uint16_t*>(elements.data())[i] = static_cast<uint16_t>(0x3C00 + (random() & 0x80FF));
+      for (size_t i = 0; i < elements.size() / 2; ++i)
+        reinterpret_cast<uint16_t*>(elements.data())[i] = static_cast<uint16_t>(0x3C00 + (random() & 0x80FF));
     } else {
       for (size_t i = 0; i < elements.size() / 4; ++i) reinterpret_cast<float*>(elements.data())[i] = 0.01f;
     }
@@ -159,7 +169,9 @@ class Bench {
   void Attend(const std::vector<kernels::SequenceRows>& sequences, const Layer& l, int64_t rows, int64_t prompt_rows) {
     kernels::AttentionOp op;
     op.batch = {rows, prompt_rows, sequences};
-    op.heads = kHeads; op.kv_heads = kKvHeads; op.head_dim = kHeadDim;
+    op.heads = kHeads;
+    op.kv_heads = kKvHeads;
+    op.head_dim = kHeadDim;
     op.scale = 0.088f;
     q_.assign(static_cast<size_t>(rows * kHeads * kHeadDim), 0x3F00);
     out_.resize(q_.size());
@@ -174,7 +186,8 @@ class Bench {
     if (!Wanted(what)) return;
     const int64_t bytes = 2 * context * kKvHeads * kHeadDim * tensor::DTypeBits(dtype) / 8 * batch;
     std::vector<Layer> layers;
-    for (int64_t i = 0; i < std::max<int64_t>(1, (options_.mib << 20) / bytes); ++i) layers.push_back(MakeLayer(dtype, context * batch));
+    for (int64_t i = 0; i < std::max<int64_t>(1, (options_.mib << 20) / bytes); ++i)
+      layers.push_back(MakeLayer(dtype, context * batch));
     Report(what, static_cast<double>(bytes), 4.0 * static_cast<double>(context * batch * kHeads * kHeadDim), [&](int64_t i) {
       const Layer& l = layers[static_cast<size_t>(i) % layers.size()];
       std::vector<kernels::SequenceRows> s;
@@ -209,8 +222,12 @@ int main(int argc, char** argv) {
     else if (flag == "--filter") options.filter = value;
     else if (flag == "--seconds") options.seconds = std::stod(value);
     else if (flag == "--mib") options.mib = std::stoll(value);
-    else if (flag == "--kernel" && value.find('=') != std::string::npos) options.backend.kernels.emplace_back(value.substr(0, value.find('=')), value.substr(value.find('=') + 1));
-    else { std::fprintf(stderr, "unknown flag %s\n", flag.c_str()); return 2; }
+    else if (flag == "--kernel" && value.find('=') != std::string::npos)
+      options.backend.kernels.emplace_back(value.substr(0, value.find('=')), value.substr(value.find('=') + 1));
+    else {
+      std::fprintf(stderr, "unknown flag %s\n", flag.c_str());
+      return 2;
+    }
   }
   halfbyte::Bench(options).Run();
 }

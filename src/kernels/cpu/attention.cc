@@ -1,5 +1,6 @@
-// Attention: tasks are (sequence, KV head, a few rows); where those are too few for the threads, their keys are cut at absolute multiples of
-// kAttentionSplit as well. Splits are folded in the order of position either way, so that the cut does not show in the result.
+// Attention: tasks are (sequence, KV head, a few rows); where those are too few for the threads, their keys are cut at absolute
+// multiples of kAttentionSplit as well. Splits are folded in the order of position either way, so that the cut does not show in
+// the result.
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +13,9 @@ namespace {
 
 struct Task {
   const SequenceRows* sequence;
-  int64_t kv_head, row, rows;          // rows of the sequence
+  int64_t kv_head, row, rows;  // rows of the sequence
   int64_t first_split, splits;
-  int64_t first_item;                  // index of its first (task, split)
+  int64_t first_item;  // index of its first (task, split)
 };
 
 // Per-thread results of one call: m, l, o, then the kernel's scratch.
@@ -34,9 +35,12 @@ class Attend {
  public:
   Attend(const AttentionOp& op, const KernelChoice& kernels)
       : op_(op),
-        kernel_(op.exact || op.q.dtype == DType::kF32 || op.kv.spec.dtype == DType::kF32 ? *kernels.attention_exact : *kernels.attention),
-        rows_(*kernels.rows), group_(op.heads / op.kv_heads) {
-    HB_CHECK(op.heads % op.kv_heads == 0 && group_ <= kAttentionVectors && op.head_dim % 2 == 0, op.heads, " heads, ", op.kv_heads, " KV heads of ", op.head_dim);
+        kernel_(op.exact || op.q.dtype == DType::kF32 || op.kv.spec.dtype == DType::kF32 ? *kernels.attention_exact
+                                                                                         : *kernels.attention),
+        rows_(*kernels.rows),
+        group_(op.heads / op.kv_heads) {
+    HB_CHECK(op.heads % op.kv_heads == 0 && group_ <= kAttentionVectors && op.head_dim % 2 == 0, op.heads, " heads, ",
+             op.kv_heads, " KV heads of ", op.head_dim);
     HB_CHECK(op.kv.spec.block_tokens % 16 == 0 && op.kv.spec.kv_heads == op.kv_heads && op.kv.spec.head_dim == op.head_dim);
     const int64_t tile = std::max<int64_t>(1, kAttentionVectors / group_);
     for (const SequenceRows& s : op.batch.sequences)
@@ -66,7 +70,9 @@ class Attend {
     platform::ParallelFor(tasks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const Task& task = tasks_[static_cast<size_t>(t)];
-        auto at = [&](int64_t i) { return CarvePartial(reinterpret_cast<std::byte*>(partials + (task.first_item + i) * stride), op_.head_dim); };
+        auto at = [&](int64_t i) {
+          return CarvePartial(reinterpret_cast<std::byte*>(partials + (task.first_item + i) * stride), op_.head_dim);
+        };
         for (int64_t i = 1; i < task.splits; ++i) Fold(task, at(0), at(i));
         Finish(task, at(0));
       }
@@ -101,6 +107,7 @@ class Attend {
     c.exact = op_.exact;
     c.key_begin = split * kAttentionSplit;
     c.key_end = std::min(last + 1, c.key_begin + kAttentionSplit);
+    c.keys = s.first_position + s.rows;
     c.m = p.m;
     c.l = p.l;
     c.o = p.o;

@@ -17,7 +17,8 @@ using KernelNames = std::vector<std::pair<std::string, std::string>>;
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(BackendOptions options, cpu::KernelChoice kernels, KernelNames moe) : options_(std::move(options)), kernels_(kernels), moe_kernels_(std::move(moe)) {}
+  CpuBackend(BackendOptions options, cpu::KernelChoice kernels, KernelNames moe)
+      : options_(std::move(options)), kernels_(kernels), moe_kernels_(std::move(moe)) {}
 
   std::string_view name() const override { return "cpu"; }
   KernelNames Kernels() const override {
@@ -33,14 +34,18 @@ class CpuBackend : public Backend {
 
   base::Status SupportsLinear(const Format& format) const override { return PackedLinear::Supports(format); }
   int64_t LinearBytes(const Format& format, int64_t n, int64_t k) const override { return PackedLinear::Bytes(format, n, k); }
-  base::Result<std::unique_ptr<LinearWeight>> CreateLinear(const Format& format, int64_t n, int64_t k) override { return PackedLinear::Create(format, n, k); }
+  base::Result<std::unique_ptr<LinearWeight>> CreateLinear(const Format& format, int64_t n, int64_t k) override {
+    return PackedLinear::Create(format, n, k);
+  }
   base::Status PackLinear(LinearWeight& weight, int64_t row_begin, const QuantizedMatrix& part) override {
     return static_cast<PackedLinear&>(weight).Pack(row_begin, part);
   }
 
   base::Status SupportsExperts(const ExpertsSpec& spec) const override { return cpu::SupportsMoe(spec); }
   int64_t ExpertsBytes(const ExpertsSpec& spec) const override { return cpu::MoeBytes(spec); }
-  base::Result<std::unique_ptr<ExpertsWeight>> CreateExperts(ExpertsSpec spec) override { return cpu::CreateMoe(std::move(spec), options_); }
+  base::Result<std::unique_ptr<ExpertsWeight>> CreateExperts(ExpertsSpec spec) override {
+    return cpu::CreateMoe(std::move(spec), options_);
+  }
   base::Status PackExpert(ExpertsWeight& weight, int64_t expert, ExpertPart part, const QuantizedMatrix& matrix) override {
     return cpu::PackMoe(weight, expert, part, matrix);
   }
@@ -48,7 +53,9 @@ class CpuBackend : public Backend {
     return cpu::SetMoeInputScale(weight, expert, part, input_scale);
   }
 
-  base::Result<std::unique_ptr<EmbeddingWeight>> CreateEmbedding(DType dtype, int64_t vocab, int64_t d) override { return PackedEmbedding::Create(dtype, vocab, d); }
+  base::Result<std::unique_ptr<EmbeddingWeight>> CreateEmbedding(DType dtype, int64_t vocab, int64_t d) override {
+    return PackedEmbedding::Create(dtype, vocab, d);
+  }
   base::Status PackEmbedding(EmbeddingWeight& weight, int64_t row_begin, const Matrix& part) override {
     return static_cast<PackedEmbedding&>(weight).Pack(row_begin, part);
   }
@@ -82,7 +89,8 @@ class CpuBackend : public Backend {
 base::Result<std::unique_ptr<Backend>> CreateCpuBackend(const BackendOptions& options) {
   for (const auto& [op, name] : options.kernels)
     if (op != "linear" && op != "attention" && op != "rows" && op != "moe_gemm")
-      return base::Fail(base::ErrorCode::kInvalidArgument, "no op ", op, " to choose a kernel for (", op, "=", name, "); there are linear, attention, rows, moe_gemm");
+      return base::Fail(base::ErrorCode::kInvalidArgument, "no op ", op, " to choose a kernel for (", op, "=", name,
+                        "); there are linear, attention, rows, moe_gemm");
   HB_ASSIGN_OR_RETURN(cpu::KernelChoice kernels, cpu::ChooseKernels(options, platform::Cpu()));
   HB_ASSIGN_OR_RETURN(KernelNames moe, cpu::MoeKernels(options));
   if (options.threads > 0) platform::SetThreads(options.threads);

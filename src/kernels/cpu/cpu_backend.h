@@ -7,8 +7,9 @@
 
 namespace halfbyte::kernels {
 
-// options.threads sets the process's pool where it is not 0. options.kernels: ("linear" | "attention" | "rows" | "moe_gemm", name), see
-// cpu/kernel_choice.h and cpu/moe/moe.h. kUnsupported on processors below AVX2, kInvalidArgument for a name that is not there.
+// options.threads sets the process's pool where it is not 0. options.kernels: ("linear" | "attention" | "rows" | "moe_gemm",
+// name), see cpu/kernel_choice.h and cpu/moe/moe.h. kUnsupported on processors below AVX2, kInvalidArgument for a name that is
+// not there.
 base::Result<std::unique_ptr<Backend>> CreateCpuBackend(const BackendOptions& options);
 
 }  // namespace halfbyte::kernels

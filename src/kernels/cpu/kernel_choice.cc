@@ -7,7 +7,8 @@ using base::ErrorCode;
 
 // All kernels of a table kind that this machine can run, oldest instruction set first.
 template <typename Kernel>
-std::vector<const Kernel*> Usable(const platform::CpuFeatures& cpu, std::initializer_list<std::span<const Kernel* const>> tables) {
+std::vector<const Kernel*> Usable(const platform::CpuFeatures& cpu,
+                                  std::initializer_list<std::span<const Kernel* const>> tables) {
   std::vector<const Kernel*> out;
   for (auto table : tables)
     for (const Kernel* k : table)
@@ -29,18 +30,24 @@ void Take(KernelChoice& c, const AttentionKernel* k) {
 // Intel's vdpbf16ps takes two cycles for 32 products, its FMA half a cycle for 16: there the FP32 kernels are twice as fast.
 bool IsDefault(const RowKernels*, const platform::CpuFeatures&) { return true; }
 template <typename Kernel>
-bool IsDefault(const Kernel* k, const platform::CpuFeatures& cpu) { return !k->bf16_dot || cpu.full_rate_bf16_dot; }
+bool IsDefault(const Kernel* k, const platform::CpuFeatures& cpu) {
+  return !k->bf16_dot || cpu.full_rate_bf16_dot;
+}
 
 // The newest of all, then what the user named.
 template <typename Kernel>
-base::Status Choose(KernelChoice& c, const platform::CpuFeatures& cpu, const std::vector<const Kernel*>& usable, std::string_view op, const BackendOptions& options) {
+base::Status Choose(KernelChoice& c, const platform::CpuFeatures& cpu, const std::vector<const Kernel*>& usable,
+                    std::string_view op, const BackendOptions& options) {
   for (const Kernel* k : usable)
     if (IsDefault(k, cpu)) Take(c, k);
   for (const auto& [key, name] : options.kernels) {
     if (key != op) continue;
     bool found = false;
     for (const Kernel* k : usable)
-      if (k->name == name || k->machine == name) { Take(c, k); found = true; }
+      if (k->name == name || k->machine == name) {
+        Take(c, k);
+        found = true;
+      }
     if (found) continue;
     std::string names;
     for (const Kernel* k : usable) names += std::string(names.empty() ? "" : ", ") + k->name;
@@ -66,8 +73,9 @@ std::vector<std::pair<std::string, std::string>> KernelChoice::Names() const {
 
 base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const platform::CpuFeatures& cpu) {
   if (!cpu.HasAvx2())
-    return base::Fail(base::Error(ErrorCode::kUnsupported, "the cpu backend needs AVX2, FMA and F16C; this processor has: " + cpu.ToString())
-                          .Hint("use --device reference, which runs anywhere"));
+    return base::Fail(
+        base::Error(ErrorCode::kUnsupported, "the cpu backend needs AVX2, FMA and F16C; this processor has: " + cpu.ToString())
+            .Hint("use --device reference, which runs anywhere"));
   KernelChoice c;
   HB_RETURN_IF_ERROR(Choose(c, cpu, Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear()}), "linear", options));
   HB_RETURN_IF_ERROR(Choose(c, cpu, Usable<RowKernels>(cpu, {Avx2Rows(), Avx512Rows()}), "rows", options));

@@ -14,15 +14,15 @@ struct KernelChoice {
   // [kind][row type]: a BF16 row may be served by an F32 kernel, never the other way round.
   const LinearKernel* linear[kLinearKinds][2] = {};
   const RowKernels* rows = nullptr;
-  const AttentionKernel* attention = nullptr;          // rounded calls
+  const AttentionKernel* attention = nullptr;  // rounded calls
   const AttentionKernel* attention_exact = nullptr;
 
   std::vector<std::pair<std::string, std::string>> Names() const;
 };
 
-// The newest that the machine can run, unless `options.kernels` says otherwise: ("linear" | "rows" | "attention", name), where name is a
-// kernel's (replaces the choice for what that kernel serves) or a machine's ("avx2", "avx512": that one's kernels wherever it has them).
-// kInvalidArgument lists the names; kUnsupported below AVX2.
+// The newest that the machine can run, unless `options.kernels` says otherwise: ("linear" | "rows" | "attention", name), where
+// name is a kernel's (replaces the choice for what that kernel serves) or a machine's ("avx2", "avx512": that one's kernels
+// wherever it has them). kInvalidArgument lists the names; kUnsupported below AVX2.
 base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const platform::CpuFeatures& cpu);
 
 }  // namespace halfbyte::kernels::cpu

@@ -1,4 +1,5 @@
-// Dense products: pack x once a row form, then cut (part, panels, tiles of x) into tasks. No cut changes a result (common/linear_template.h).
+// Dense products: pack x once a row form, then cut (part, panels, tiles of x) into tasks. No cut changes a result
+// (common/linear_template.h).
 #include <algorithm>
 
 #include "kernels/cpu/ops.h"
@@ -8,7 +9,8 @@
 namespace halfbyte::kernels::cpu {
 namespace {
 
-// Rows [begin, end) of x in the form that kernels of one act and tile height read. Groups of rows that are kept apart have their own.
+// Rows [begin, end) of x in the form that kernels of one act and tile height read. Groups of rows that are kept apart have their
+// own.
 struct PackedRows {
   RowType act;
   int tile_rows;
@@ -23,7 +25,7 @@ struct Job {
   const LinearView* view;
   LinearRun run;
   int64_t scratch_bytes;
-  size_t x;            // index of its PackedRows
+  size_t x;  // index of its PackedRows
   int64_t tiles, panel_step, tile_step;
   int64_t first_task, panel_tasks;
 };
@@ -69,7 +71,9 @@ void CutJob(Job& job) {
   job.panel_tasks = (v.panels + job.panel_step - 1) / job.panel_step;
   // Few panels and many rows: cut the rows too.
   int64_t want = 4 * platform::Threads();
-  int64_t cuts = job.panel_tasks >= want ? 1 : std::min<int64_t>((want + job.panel_tasks - 1) / job.panel_tasks, std::max<int64_t>(1, job.tiles / 4));
+  int64_t cuts = job.panel_tasks >= want
+                     ? 1
+                     : std::min<int64_t>((want + job.panel_tasks - 1) / job.panel_tasks, std::max<int64_t>(1, job.tiles / 4));
   job.tile_step = (job.tiles + cuts - 1) / cuts;
 }
 
@@ -100,13 +104,14 @@ void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch
   std::vector<Job> jobs;
   for (const LinearPart& part : op.parts) {
     const LinearView& view = static_cast<const PackedLinear*>(part.weight)->view();
-    HB_CHECK(x.cols == view.k && part.out.cols == view.n && part.out.rows == x.rows && part.out.dtype == DType::kF32, "x [", x.rows, ", ", x.cols, "], W [",
-             view.n, ", ", view.k, "], out [", part.out.rows, ", ", part.out.cols, "]");
+    HB_CHECK(x.cols == view.k && part.out.cols == view.n && part.out.rows == x.rows && part.out.dtype == DType::kF32, "x [",
+             x.rows, ", ", x.cols, "], W [", view.n, ", ", view.k, "], out [", part.out.rows, ", ", part.out.cols, "]");
     const LinearKernel& kernel = *kernels.linear[static_cast<int>(view.kind)][act];
     auto add = [&](LinearRun run, int64_t begin, int64_t end) {
       if (begin == end || view.panels == 0) return;
       size_t rows = FindRows(packed, kernel.act, kernel.tile_rows, begin, end, PaddedDepth(x.cols));
-      jobs.push_back({&part, &view, run, kernel.scratch_bytes ? kernel.scratch_bytes(view) : 0, rows, (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
+      jobs.push_back({&part, &view, run, kernel.scratch_bytes ? kernel.scratch_bytes(view) : 0, rows,
+                      (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
     };
     if (kernel.run_prompt == kernel.run_generated) {
       add(kernel.run_prompt, 0, x.rows);

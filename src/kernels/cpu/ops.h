@@ -9,8 +9,8 @@
 
 namespace halfbyte::kernels::cpu {
 
-void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch);           // linear.cc
-void RunAttention(const AttentionOp& op, const KernelChoice& kernels, Scratch& scratch);     // attention.cc
+void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch);        // linear.cc
+void RunAttention(const AttentionOp& op, const KernelChoice& kernels, Scratch& scratch);  // attention.cc
 
 // cos and sin for the rows of a step: layers share positions, so that the first layer's work serves all of them.
 class RopeCache {
@@ -20,7 +20,7 @@ class RopeCache {
 
  private:
   struct Entry {
-    std::vector<float> key;           // scale, inv_freq
+    std::vector<float> key;  // scale, inv_freq
     std::vector<int64_t> positions;
     std::vector<float> table;
   };
@@ -28,13 +28,13 @@ class RopeCache {
   Entry entries_[2];
   int next_ = 0;
 };
-void RunQkv(const QkvOp& op, const KernelChoice& kernels, RopeCache& ropes);                 // qkv.cc
+void RunQkv(const QkvOp& op, const KernelChoice& kernels, RopeCache& ropes);  // qkv.cc
 
-void RunEmbed(const EmbedOp& op, const KernelChoice& kernels);                               // rows.cc
+void RunEmbed(const EmbedOp& op, const KernelChoice& kernels);  // rows.cc
 void RunRmsNorm(const RmsNormOp& op, const KernelChoice& kernels);
 void RunSiluMul(const SiluMulOp& op, const KernelChoice& kernels);
 void RunAddGated(const AddGatedOp& op, const KernelChoice& kernels);
 void RunGatherRows(const GatherRowsOp& op);
-void RunRoute(const RouteOp& op);                                                            // route.cc
+void RunRoute(const RouteOp& op);  // route.cc
 
 }  // namespace halfbyte::kernels::cpu

@@ -16,9 +16,12 @@ using tensor::Outer;
 
 float LoadPlain(const void* data, DType dtype, int64_t i) {
   switch (dtype) {
-    case DType::kF32: return static_cast<const float*>(data)[i];
-    case DType::kBF16: return numerics::Bf16ToFloat(static_cast<const uint16_t*>(data)[i]);
-    default: return numerics::Fp16ToFloat(static_cast<const uint16_t*>(data)[i]);
+    case DType::kF32:
+      return static_cast<const float*>(data)[i];
+    case DType::kBF16:
+      return numerics::Bf16ToFloat(static_cast<const uint16_t*>(data)[i]);
+    default:
+      return numerics::Fp16ToFloat(static_cast<const uint16_t*>(data)[i]);
   }
 }
 
@@ -56,7 +59,9 @@ LinearView Describe(const Format& f, int64_t n, int64_t k) {
   return v;
 }
 
-int64_t ScaleFloats(const LinearView& v) { return v.kind == LinearKind::kFp8 ? v.panels * v.scale_blocks * (v.scale_per_row ? kPanelRows : 1) : 0; }
+int64_t ScaleFloats(const LinearView& v) {
+  return v.kind == LinearKind::kFp8 ? v.panels * v.scale_blocks * (v.scale_per_row ? kPanelRows : 1) : 0;
+}
 
 }  // namespace
 
@@ -64,7 +69,8 @@ base::Status PackedLinear::Supports(const Format& f) {
   if (IsPlainOf(f, DType::kF32, DType::kBF16)) return {};
   if (f.is_nvfp4() && f.block_rows == 1 && f.block_cols == 16 && f.outer == Outer::kPerTensor) return {};
   if (f.elem == DType::kF8E4M3) {
-    if (f.block_scale == DType::kF32 && f.outer == Outer::kNone && f.block_rows > 0 && f.block_cols % 4 == 0 && f.block_cols > 0) return {};
+    if (f.block_scale == DType::kF32 && f.outer == Outer::kNone && f.block_rows > 0 && f.block_cols % 4 == 0 && f.block_cols > 0)
+      return {};
     if (!f.block_scale && f.outer != Outer::kNone) return {};
   }
   return base::Fail(base::Error(ErrorCode::kUnsupported, base::StrCat("the cpu backend has no dense kernel for ", f.ToString()))
@@ -105,10 +111,11 @@ void PackedLinear::MarkPaddingSmall() {
 }
 
 base::Status PackedLinear::Pack(int64_t row_begin, const QuantizedMatrix& part) {
-  HB_CHECK(0 <= row_begin && row_begin + part.rows <= view_.n && part.cols == view_.k, "rows ", row_begin, " + ", part.rows, " of [", view_.n, ", ",
-           view_.k, "], columns ", part.cols);
+  HB_CHECK(0 <= row_begin && row_begin + part.rows <= view_.n && part.cols == view_.k, "rows ", row_begin, " + ", part.rows,
+           " of [", view_.n, ", ", view_.k, "], columns ", part.cols);
   if (format_.is_plain()) {
-    HB_CHECK(part.format.is_plain() && (part.format.elem == DType::kF16 || IsPlainOf(part.format, DType::kF32, DType::kBF16)), part.format.ToString());
+    HB_CHECK(part.format.is_plain() && (part.format.elem == DType::kF16 || IsPlainOf(part.format, DType::kF32, DType::kBF16)),
+             part.format.ToString());
     PackPlain(row_begin, part);
     return {};
   }
@@ -129,7 +136,8 @@ void PackedLinear::PackPlain(int64_t row_begin, const QuantizedMatrix& part) {
     auto* out = reinterpret_cast<uint16_t*>(panel) + 2 * lane;
     auto* bits = static_cast<const uint16_t*>(part.elements) + r * view_.k;
     for (int64_t i = 0; i < view_.k; ++i)
-      out[i / 2 * 32 + i % 2] = from == DType::kBF16 ? bits[i] : numerics::FloatToBf16(LoadPlain(part.elements, from, r * view_.k + i));
+      out[i / 2 * 32 + i % 2] =
+          from == DType::kBF16 ? bits[i] : numerics::FloatToBf16(LoadPlain(part.elements, from, r * view_.k + i));
   }
 }
 
@@ -160,10 +168,12 @@ void PackedLinear::PackFp8Scales(int64_t row_begin, const QuantizedMatrix& part)
   for (int64_t r = 0; r < part.rows; ++r) {
     int64_t row = row_begin + r, panel = row / kPanelRows;
     for (int64_t b = 0; b < view_.scale_blocks; ++b) {
-      float s = blocks ? blocks[r / format_.block_rows * view_.scale_blocks + b] : part.outer[format_.outer == Outer::kPerRow ? r : 0];
+      float s =
+          blocks ? blocks[r / format_.block_rows * view_.scale_blocks + b] : part.outer[format_.outer == Outer::kPerRow ? r : 0];
       int64_t i = panel * view_.scale_blocks + b;
       // Parts of one tensor may meet inside a panel and both write its shared scale: the same value.
-      std::atomic_ref(scales_.as<float>()[view_.scale_per_row ? i * kPanelRows + row % kPanelRows : i]).store(s, std::memory_order_relaxed);
+      std::atomic_ref(scales_.as<float>()[view_.scale_per_row ? i * kPanelRows + row % kPanelRows : i])
+          .store(s, std::memory_order_relaxed);
     }
   }
 }
@@ -176,7 +186,8 @@ base::Status PackedLinear::PackNvfp4(int64_t row_begin, const QuantizedMatrix& p
     auto* scales = static_cast<const uint8_t*>(part.block_scales) + r * blocks;
     auto* codes = static_cast<const uint8_t*>(part.elements) + r * view_.k / 2;
     for (int64_t b = 0; b < blocks; ++b) {
-      if (scales[b] >= 0x7F) return base::Fail(ErrorCode::kBadFile, "row ", row, ", block ", b, ": the block scale is NaN or negative");
+      if (scales[b] >= 0x7F)
+        return base::Fail(ErrorCode::kBadFile, "row ", row, ", block ", b, ": the block scale is NaN or negative");
       std::byte* group = panel + b / 4 * kNvfp4GroupBytes;
       group[b % 4 * 16 + lane] = static_cast<std::byte>(scales[b]);
       auto* out = reinterpret_cast<uint32_t*>(group + 64 + b % 4 * 128) + lane;
@@ -196,7 +207,8 @@ base::Status PackedLinear::PackNvfp4(int64_t row_begin, const QuantizedMatrix& p
 
 base::Result<std::unique_ptr<PackedEmbedding>> PackedEmbedding::Create(DType dtype, int64_t vocab, int64_t d) {
   if (dtype != DType::kF32 && dtype != DType::kBF16)
-    return base::Fail(ErrorCode::kUnsupported, "an embedding of ", tensor::DTypeName(dtype), "; the cpu backend keeps BF16 or F32");
+    return base::Fail(ErrorCode::kUnsupported, "an embedding of ", tensor::DTypeName(dtype),
+                      "; the cpu backend keeps BF16 or F32");
   auto e = std::make_unique<PackedEmbedding>();
   e->dtype_ = dtype;
   e->vocab_ = vocab;
@@ -212,7 +224,10 @@ base::Status PackedEmbedding::Pack(int64_t row_begin, const Matrix& part) {
   for (int64_t r = 0; r < part.rows; ++r) {
     const std::byte* in = static_cast<const std::byte*>(part.data) + r * part.ld * in_bytes;
     std::byte* out = rows_.as<std::byte>() + (row_begin + r) * d_ * out_bytes;
-    if (part.dtype == dtype_) { std::memcpy(out, in, static_cast<size_t>(d_ * out_bytes)); continue; }
+    if (part.dtype == dtype_) {
+      std::memcpy(out, in, static_cast<size_t>(d_ * out_bytes));
+      continue;
+    }
     for (int64_t i = 0; i < d_; ++i) {
       float f = LoadPlain(in, part.dtype, i);
       if (dtype_ == DType::kF32) reinterpret_cast<float*>(out)[i] = f;

@@ -16,8 +16,9 @@ class PackedLinear : public LinearWeight {
   static base::Status Supports(const Format& format);
   static int64_t Bytes(const Format& format, int64_t n, int64_t k);
 
-  // Rows [row_begin, row_begin + part.rows). Plain parts may have any of F32, BF16, F16 and are converted (to nearest even); others must have the
-  // weight's format. kBadFile where an FP8 code is NaN, or a block scale of NVFP4 is NaN or negative. Threads may pack disjoint parts at once.
+  // Rows [row_begin, row_begin + part.rows). Plain parts may have any of F32, BF16, F16 and are converted (to nearest even);
+  // others must have the weight's format. kBadFile where an FP8 code is NaN, or a block scale of NVFP4 is NaN or negative.
+  // Threads may pack disjoint parts at once.
   base::Status Pack(int64_t row_begin, const QuantizedMatrix& part);
 
   Format format() const override { return format_; }

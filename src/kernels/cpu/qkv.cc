@@ -13,14 +13,18 @@ namespace {
 
 int64_t PositionOf(const Batch& batch, int64_t row, const SequenceRows** sequence) {
   for (const SequenceRows& s : batch.sequences)
-    if (row >= s.first_row && row < s.first_row + s.rows) { *sequence = &s; return s.first_position + row - s.first_row; }
+    if (row >= s.first_row && row < s.first_row + s.rows) {
+      *sequence = &s;
+      return s.first_position + row - s.first_row;
+    }
   HB_CHECK(false, "row ", row, " belongs to no sequence");
   return 0;
 }
 
 class Row {
  public:
-  Row(const QkvOp& op, const RowKernels& rows, const float* rope) : op_(op), rows_(rows), rope_(rope), rounded_(op.q_out.dtype == DType::kBF16) {}
+  Row(const QkvOp& op, const RowKernels& rows, const float* rope)
+      : op_(op), rows_(rows), rope_(rope), rounded_(op.q_out.dtype == DType::kBF16) {}
 
   void Run(int64_t row, std::vector<float>& work) const {
     const SequenceRows* sequence = nullptr;
@@ -62,7 +66,8 @@ class Row {
     const KvSpec& spec = op_.kv.spec;
     const int64_t hd = op_.head_dim, token = position % spec.block_tokens, block = s.blocks[position / spec.block_tokens];
     const bool f32 = spec.dtype == DType::kF32, fp8 = spec.dtype == DType::kF8E4M3;
-    // V keeps pairs of tokens side by side; the partner that is not written yet must be finite, because its weight of 0 meets it in P V.
+    // V keeps pairs of tokens side by side; the partner that is not written yet must be finite, because its weight of 0 meets it
+    // in P V.
     const bool clear = !key && position % 2 == 0 && row + 1 == s.first_row + s.rows;
     const float scale = key ? op_.kv.k_scale : op_.kv.v_scale;
     for (int64_t h = 0; h < op_.kv_heads; ++h) {
@@ -120,7 +125,8 @@ const float* RopeCache::Get(const RopeSpec& rope, const Batch& batch) {
 
 void RunQkv(const QkvOp& op, const KernelChoice& kernels, RopeCache& ropes) {
   if (op.batch.rows == 0) return;
-  HB_CHECK(op.head_dim % 2 == 0 && op.kv.spec.block_tokens % 16 == 0, "head dim ", op.head_dim, ", block of ", op.kv.spec.block_tokens, " tokens");
+  HB_CHECK(op.head_dim % 2 == 0 && op.kv.spec.block_tokens % 16 == 0, "head dim ", op.head_dim, ", block of ",
+           op.kv.spec.block_tokens, " tokens");
   const Row row(op, *kernels.rows, ropes.Get(op.rope, op.batch));
   platform::ParallelFor(op.batch.rows, 4, [&](int64_t begin, int64_t end) {
     std::vector<float> work;

@@ -13,7 +13,9 @@ namespace {
 // Rows that are worth a task: 64 KiB of floats, about 5 us.
 int64_t RowGrain(int64_t cols) { return std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, cols)); }
 
-void* RowOf(const MutableMatrix& m, int64_t r) { return static_cast<std::byte*>(m.data) + r * m.ld * tensor::DTypeBits(m.dtype) / 8; }
+void* RowOf(const MutableMatrix& m, int64_t r) {
+  return static_cast<std::byte*>(m.data) + r * m.ld * tensor::DTypeBits(m.dtype) / 8;
+}
 
 template <typename Body>
 void ForRows(int64_t rows, int64_t cols, Body body) {
@@ -37,13 +39,15 @@ void RunEmbed(const EmbedOp& op, const KernelChoice& kernels) {
 
 void RunRmsNorm(const RmsNormOp& op, const KernelChoice& kernels) {
   ForRows(op.x.rows, op.x.cols, [&](int64_t r) {
-    kernels.rows->rms_norm(op.x.row<float>(r), op.weight, op.x.cols, op.eps, op.plus_one, RowOf(op.out, r), op.out.dtype == DType::kBF16);
+    kernels.rows->rms_norm(op.x.row<float>(r), op.weight, op.x.cols, op.eps, op.plus_one, RowOf(op.out, r),
+                           op.out.dtype == DType::kBF16);
   });
 }
 
 void RunSiluMul(const SiluMulOp& op, const KernelChoice& kernels) {
   ForRows(op.gate.rows, op.gate.cols, [&](int64_t r) {
-    kernels.rows->silu_mul(op.gate.row<float>(r), op.up.row<float>(r), op.gate.cols, RowOf(op.out, r), op.out.dtype == DType::kBF16);
+    kernels.rows->silu_mul(op.gate.row<float>(r), op.up.row<float>(r), op.gate.cols, RowOf(op.out, r),
+                           op.out.dtype == DType::kBF16);
   });
 }
 
@@ -59,7 +63,8 @@ void RunGatherRows(const GatherRowsOp& op) {
   ForRows(static_cast<int64_t>(op.rows.size()), op.x.cols, [&](int64_t i) {
     int64_t from = op.rows[static_cast<size_t>(i)];
     HB_CHECK(0 <= from && from < op.x.rows, "row ", from, " of ", op.x.rows);
-    std::memcpy(RowOf(op.out, i), static_cast<const std::byte*>(op.x.data) + from * op.x.ld * element, static_cast<size_t>(op.x.cols * element));
+    std::memcpy(RowOf(op.out, i), static_cast<const std::byte*>(op.x.data) + from * op.x.ld * element,
+                static_cast<size_t>(op.x.cols * element));
   });
 }
 

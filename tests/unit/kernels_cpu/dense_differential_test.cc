@@ -20,7 +20,8 @@ class DenseKernelTest : public testing::TestWithParam<const char*> {
   void SetUp() override {
     const auto& cpu = platform::Cpu();
     std::string isa = GetParam();
-    if (!(isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : cpu.HasAvx512Bf16())) GTEST_SKIP() << "this machine has no " << isa;
+    if (!(isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : cpu.HasAvx512Bf16()))
+      GTEST_SKIP() << "this machine has no " << isa;
     kernels::BackendOptions options;
     for (const char* op : {"linear", "rows", "attention"})
       if (isa != "avx512bf16" || op != std::string("rows")) options.kernels.emplace_back(op, isa);
@@ -42,7 +43,8 @@ TEST_P(DenseKernelTest, SmallOpsAgreeWithReference) {
   CompareEmbedAndGather(*backend_);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, DenseKernelTest, testing::Values("avx2", "avx512", "avx512bf16"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Isa, DenseKernelTest, testing::Values("avx2", "avx512", "avx512bf16"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(CpuBackend, RefusesUnknownKernels) {
   auto made = kernels::CreateCpuBackend({.kernels = {{"linear", "linear_bf16_bf16_abacus"}}});

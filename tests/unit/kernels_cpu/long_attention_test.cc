@@ -59,7 +59,8 @@ TEST(LongAttention, AgreesWithReference) {
         a.insert(a.end(), mine.begin(), mine.end());
         b.insert(b.end(), row.begin(), row.end());
       }
-      ExpectRowsClose(a, b, static_cast<int64_t>(want.out.size()) * s.heads, s.exact ? RowBound{1e-5, 1e-5, 0} : RowBound{1.5e-2, 1.5e-2, 0});
+      ExpectRowsClose(a, b, static_cast<int64_t>(want.out.size()) * s.heads,
+                      s.exact ? RowBound{1e-5, 1e-5, 0} : RowBound{1.5e-2, 1.5e-2, 0});
     }
   }
 }
@@ -75,9 +76,11 @@ TEST(LongAttention, SplitsAndChunksDoNotShow) {
       const AttentionResult want = Play(*backend, s, {kLength});
       for (int count : {1, 5}) {
         platform::SetThreads(count);
-        for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{kLength}, {512, 512, 276}, {511, 2, 511, 1, 275}, {100, 1200}}) {
+        for (const std::vector<int64_t>& sizes :
+             {std::vector<int64_t>{kLength}, {512, 512, 276}, {511, 2, 511, 1, 275}, {100, 1200}}) {
           const AttentionResult got = Play(*backend, s, sizes);
-          for (const auto& [key, row] : want.out) ASSERT_NO_FATAL_FAILURE(ExpectSameBits(got.out.at(key), row, "position " + std::to_string(key.second)));
+          for (const auto& [key, row] : want.out)
+            ASSERT_NO_FATAL_FAILURE(ExpectSameBits(got.out.at(key), row, "position " + std::to_string(key.second)));
           ASSERT_FALSE(HasNonfatalFailure()) << count << " threads, first chunk " << sizes[0];
         }
       }

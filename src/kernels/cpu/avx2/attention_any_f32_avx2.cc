@@ -1,5 +1,6 @@
-// Attention in FP32 over a cache of any type: the exact form, and the rounded one where there are no BF16 dot products at full rate.
-// Decode: K and V of a KV head are read once for all query heads of its group. Prefill: 6 query vectors at a time against chunks in the L1 and L2 caches.
+// Attention in FP32 over a cache of any type: the exact form, and the rounded one where there are no BF16 dot products at full
+// rate. Decode: K and V of a KV head are read once for all query heads of its group. Prefill: 6 query vectors at a time against
+// chunks in the L1 and L2 caches.
 #include "kernels/cpu/avx2/vec.h"
 #include "kernels/cpu/common/math.h"
 #include "kernels/cpu/common/linear_template.h"
@@ -19,6 +20,7 @@ int64_t ScratchBytes(int64_t head_dim) { return AttentionScratchBytes<F32Weights
 
 }  // namespace
 
-const AttentionKernel kAttentionF32Avx2 = {"attention_any_f32_avx2", "avx2", HasAvx2, false, false, &Partial, &ScratchBytes, &FoldPartials};
+const AttentionKernel kAttentionF32Avx2 = {
+    "attention_any_f32_avx2", "avx2", HasAvx2, false, false, &Partial, &ScratchBytes, &FoldPartials};
 
 }  // namespace halfbyte::kernels::cpu

@@ -8,7 +8,8 @@
 
 namespace halfbyte::kernels::cpu {
 
-const LinearKernel kLinearBf16F32Avx2 = {"linear_bf16_f32_avx2", "avx2", HasAvx2, LinearKind::kBf16, RowType::kF32, kRowsAtOnce,
-                                         &LinearRange<Bf16Weights>, &LinearRange<Bf16Weights>, nullptr, false};
+const LinearKernel kLinearBf16F32Avx2 = {
+    "linear_bf16_f32_avx2",    "avx2",  HasAvx2, LinearKind::kBf16, RowType::kF32, kRowsAtOnce, &LinearRange<Bf16Weights>,
+    &LinearRange<Bf16Weights>, nullptr, false};
 
 }  // namespace halfbyte::kernels::cpu

@@ -1,5 +1,6 @@
 // NVFP4 weights, FP32 arithmetic. Bytes: 0.5625 a weight.
-// Generated rows: a block of 16 codes is summed alone, then scaled. Prompt rows: panels are decoded once (code * scale, exact) for all tiles.
+// Generated rows: a block of 16 codes is summed alone, then scaled. Prompt rows: panels are decoded once (code * scale, exact)
+// for all tiles.
 #include "kernels/cpu/avx2/vec.h"
 #include "kernels/cpu/common/math.h"
 #include "kernels/cpu/common/linear_template.h"
@@ -9,7 +10,15 @@
 
 namespace halfbyte::kernels::cpu {
 
-const LinearKernel kLinearNvfp4F32Avx2 = {"linear_nvfp4_f32_avx2", "avx2", HasAvx2, LinearKind::kNvfp4, RowType::kF32, kRowsAtOnce,
-                                          &DecodedRange<DecodeNvfp4, DecodedWeights>, &LinearRange<Nvfp4Weights>, &DecodedBytes<DecodedWeights>, false};
+const LinearKernel kLinearNvfp4F32Avx2 = {"linear_nvfp4_f32_avx2",
+                                          "avx2",
+                                          HasAvx2,
+                                          LinearKind::kNvfp4,
+                                          RowType::kF32,
+                                          kRowsAtOnce,
+                                          &DecodedRange<DecodeNvfp4, DecodedWeights>,
+                                          &LinearRange<Nvfp4Weights>,
+                                          &DecodedBytes<DecodedWeights>,
+                                          false};
 
 }  // namespace halfbyte::kernels::cpu

@@ -6,7 +6,7 @@
 
 namespace halfbyte::kernels::cpu {
 
-const RowKernels kRowsAvx2 = {"rows_f32_f32_avx2", "avx2", HasAvx2, RmsNormRow, SiluMulRow, RopeRow, ClampRow, ToBf16Row, FromBf16Row, RoundBf16Row,
-                            AddScaledRow, PackF32, PackBf16};
+const RowKernels kRowsAvx2 = {"rows_f32_f32_avx2", "avx2",      HasAvx2,      RmsNormRow,   SiluMulRow, RopeRow, ClampRow,
+                              ToBf16Row,           FromBf16Row, RoundBf16Row, AddScaledRow, PackF32,    PackBf16};
 
 }  // namespace halfbyte::kernels::cpu

@@ -18,11 +18,13 @@ struct F32Weights : F32Unit, PlainWeights {
 
 // A decoded copy of weights that have an outer scale.
 struct DecodedWeights : F32Weights {
-  static constexpr bool kOuter = true;
+  static constexpr bool kOuter = true, kInCache = true;
 };
 
 // 64 bytes of a panel in two registers: 16 lanes of 32 bits.
-struct Raw16 { __m256i a, b; };
+struct Raw16 {
+  __m256i a, b;
+};
 inline Raw16 LoadRaw(const std::byte* p) {
   auto* q = reinterpret_cast<const __m256i*>(p);
   return {_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
@@ -36,19 +38,24 @@ struct Bf16Weights : F32Unit, PlainWeights {
   static constexpr int Panels(int rows) { return PanelsFor(rows); }
   static Raw Load(const std::byte* p) { return LoadRaw(p); }
   static __m256 Half(__m256i raw, int j) {
-    return _mm256_castsi256_ps(j ? _mm256_and_si256(raw, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))) : _mm256_slli_epi32(raw, 16));
+    return _mm256_castsi256_ps(j ? _mm256_and_si256(raw, _mm256_set1_epi32(static_cast<int>(0xFFFF0000)))
+                                 : _mm256_slli_epi32(raw, 16));
   }
   static V16 Get(Raw raw, int j) { return {Half(raw.a, j), Half(raw.b, j)}; }
 };
 
-// An E4M3 byte's bits moved to a float's exponent and mantissa are its value times 2^-120, subnormals included; a multiplication makes it exact. (A form without the
-// multiplication, for codes of exponent 1 and more, would need an OR instead: nothing gained without vpternlogd.) Byte order of a lane: k+2, k, k+3, k+1.
+// An E4M3 byte's bits moved to a float's exponent and mantissa are its value times 2^-120, subnormals included; a multiplication
+// makes it exact. (A form without the multiplication, for codes of exponent 1 and more, would need an OR instead: nothing gained
+// without vpternlogd.) Byte order of a lane: k+2, k, k+3, k+1.
 struct Fp8Raw : F32Unit {
   using Raw = Raw16;
   static constexpr int kUnits = 4, kTileRows = kRowsAtOnce;
   static Raw Load(const std::byte* p) { return LoadRaw(p); }
   static __m256 Half(__m256i raw, int j) {
-    __m256i top = j == 0 ? _mm256_slli_epi32(raw, 16) : j == 1 ? raw : j == 2 ? _mm256_slli_epi32(raw, 24) : _mm256_slli_epi32(raw, 8);
+    __m256i top = j == 0   ? _mm256_slli_epi32(raw, 16)
+                  : j == 1 ? raw
+                  : j == 2 ? _mm256_slli_epi32(raw, 24)
+                           : _mm256_slli_epi32(raw, 8);
     __m256i bits = _mm256_and_si256(_mm256_srai_epi32(top, 4), _mm256_set1_epi32(static_cast<int>(0x87F00000)));
     return _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(0x1p112f));
   }

@@ -7,7 +7,15 @@
 
 namespace halfbyte::kernels::cpu {
 
-const LinearKernel kLinearBf16Bf16Avx512Bf16 = {"linear_bf16_bf16_avx512bf16", "avx512bf16", HasAvx512Bf16, LinearKind::kBf16, RowType::kBf16, kDotRowsAtOnce,
-                                                &LinearRange<DotBf16>, &LinearRange<DotBf16>, nullptr, true};
+const LinearKernel kLinearBf16Bf16Avx512Bf16 = {"linear_bf16_bf16_avx512bf16",
+                                                "avx512bf16",
+                                                HasAvx512Bf16,
+                                                LinearKind::kBf16,
+                                                RowType::kBf16,
+                                                kDotRowsAtOnce,
+                                                &LinearRange<DotBf16>,
+                                                &LinearRange<DotBf16>,
+                                                nullptr,
+                                                true};
 
 }  // namespace halfbyte::kernels::cpu

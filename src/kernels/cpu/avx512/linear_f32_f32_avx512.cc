@@ -7,7 +7,8 @@
 
 namespace halfbyte::kernels::cpu {
 
-const LinearKernel kLinearF32F32Avx512 = {"linear_f32_f32_avx512", "avx512", HasAvx512, LinearKind::kF32, RowType::kF32, kRowsAtOnce,
-                                          &LinearRange<F32Weights>, &LinearRange<F32Weights>, nullptr, false};
+const LinearKernel kLinearF32F32Avx512 = {
+    "linear_f32_f32_avx512",  "avx512", HasAvx512, LinearKind::kF32, RowType::kF32, kRowsAtOnce, &LinearRange<F32Weights>,
+    &LinearRange<F32Weights>, nullptr,  false};
 
 }  // namespace halfbyte::kernels::cpu

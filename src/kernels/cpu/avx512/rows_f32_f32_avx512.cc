@@ -6,7 +6,8 @@
 
 namespace halfbyte::kernels::cpu {
 
-const RowKernels kRowsAvx512 = {"rows_f32_f32_avx512", "avx512", HasAvx512, RmsNormRow, SiluMulRow, RopeRow, ClampRow, ToBf16Row, FromBf16Row, RoundBf16Row,
-                            AddScaledRow, PackF32, PackBf16};
+const RowKernels kRowsAvx512 = {
+    "rows_f32_f32_avx512", "avx512",     HasAvx512,    RmsNormRow, SiluMulRow, RopeRow, ClampRow, ToBf16Row,
+    FromBf16Row,           RoundBf16Row, AddScaledRow, PackF32,    PackBf16};
 
 }  // namespace halfbyte::kernels::cpu

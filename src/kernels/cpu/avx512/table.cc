@@ -7,8 +7,9 @@ bool HasAvx512Bf16(const platform::CpuFeatures& f) { return f.HasAvx512Bf16(); }
 
 // Later entries are preferred.
 std::span<const LinearKernel* const> Avx512Linear() {
-  static const LinearKernel* const kTable[] = {&kLinearF32F32Avx512, &kLinearBf16F32Avx512, &kLinearFp8F32Avx512, &kLinearNvfp4F32Avx512,
-                                               &kLinearBf16Bf16Avx512Bf16, &kLinearFp8Bf16Avx512Bf16, &kLinearNvfp4Bf16Avx512Bf16};
+  static const LinearKernel* const kTable[] = {&kLinearF32F32Avx512,       &kLinearBf16F32Avx512,      &kLinearFp8F32Avx512,
+                                               &kLinearNvfp4F32Avx512,     &kLinearBf16Bf16Avx512Bf16, &kLinearFp8Bf16Avx512Bf16,
+                                               &kLinearNvfp4Bf16Avx512Bf16};
   return kTable;
 }
 

@@ -10,7 +10,9 @@
 namespace halfbyte::kernels::cpu {
 namespace {
 
-struct V16 { __m512 v; };
+struct V16 {
+  __m512 v;
+};
 
 inline __mmask16 TailMask(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xFFFF : (1u << n) - 1); }
 
@@ -33,7 +35,9 @@ inline V16 Round(V16 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEARES
 // a * 2^n, n integral in [-126, 127].
 inline V16 ScaleByPowerOf2(V16 a, V16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 // a where x < limit is false, else 0.
-inline V16 ZeroWhereLess(V16 a, V16 x, V16 limit) { return {_mm512_mask_mov_ps(a.v, _mm512_cmp_ps_mask(x.v, limit.v, _CMP_LT_OQ), _mm512_setzero_ps())}; }
+inline V16 ZeroWhereLess(V16 a, V16 x, V16 limit) {
+  return {_mm512_mask_mov_ps(a.v, _mm512_cmp_ps_mask(x.v, limit.v, _CMP_LT_OQ), _mm512_setzero_ps())};
+}
 // Lane i: begin <= i < end ? a : b.
 inline V16 SelectRange(V16 a, V16 b, int64_t begin, int64_t end) {
   __mmask16 m = static_cast<__mmask16>(TailMask(end < 0 ? 0 : end) & ~TailMask(begin < 0 ? 0 : begin));
@@ -56,19 +60,23 @@ inline __m512i RoundedBits(V16 a) {
 inline __m256i NarrowBf16(V16 a) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(RoundedBits(a), 16)); }
 inline void StoreBf16(uint16_t* p, V16 a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), NarrowBf16(a)); }
 inline void StoreBf16N(uint16_t* p, V16 a, int64_t n) { _mm256_mask_storeu_epi16(p, TailMask(n), NarrowBf16(a)); }
-inline V16 RoundToBf16(V16 a) { return {_mm512_castsi512_ps(_mm512_and_si512(RoundedBits(a), _mm512_set1_epi32(static_cast<int>(0xFFFF0000))))}; }
+inline V16 RoundToBf16(V16 a) {
+  return {_mm512_castsi512_ps(_mm512_and_si512(RoundedBits(a), _mm512_set1_epi32(static_cast<int>(0xFFFF0000))))};
+}
 
 // 16 non-negative E4M3 bytes as floats, times 2^-8: shifted by 7 they are IEEE halves of that value, subnormals included.
 inline V16 WidenE4m3Bits(const std::byte* p) {
   return {_mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 7))};
 }
-// n FP8 codes (E4M3) as BF16, exactly; n a multiple of 2. Exponent and mantissa move in place, and 120 is added to the exponent; exponent 0 is looked up.
+// n FP8 codes (E4M3) as BF16, exactly; n a multiple of 2. Exponent and mantissa move in place, and 120 is added to the exponent;
+// exponent 0 is looked up.
 inline void ExpandFp8(const std::byte* in, int64_t n, uint16_t* out) {
   alignas(64) static constexpr uint16_t kSmall[32] = {0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60};
   for (int64_t i = 0; i < n; i += 32) {
     const __mmask32 valid = n - i >= 32 ? 0xFFFFFFFF : (1u << (n - i)) - 1;
     const __m512i code = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(valid, in + i));
-    const __m512i sign = _mm512_slli_epi16(_mm512_and_si512(code, _mm512_set1_epi16(0x80)), 8), magnitude = _mm512_and_si512(code, _mm512_set1_epi16(0x7F));
+    const __m512i sign = _mm512_slli_epi16(_mm512_and_si512(code, _mm512_set1_epi16(0x80)), 8),
+                  magnitude = _mm512_and_si512(code, _mm512_set1_epi16(0x7F));
     const __m512i normal = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(0x3C00));
     const __mmask32 small = _mm512_testn_epi16_mask(code, _mm512_set1_epi16(0x78));
     const __m512i value = _mm512_mask_permutexvar_epi16(normal, small, magnitude, _mm512_load_si512(kSmall));

@@ -1,9 +1,11 @@
-// Attention of a few query vectors over a range of keys. Include after an instruction set's vec.h, math.h, linear_template.h and weights.h.
+// Attention of a few query vectors over a range of keys. Include after an instruction set's vec.h, math.h, linear_template.h and
+// weights.h.
 //
-// In the KV layout (kv_layout.h) both q K^T and P V are the dense product of linear_template.h: 16 tokens are a panel of K, 16 columns a panel of V. A chunk of 128
-// keys is 8 groups of 16 tokens; each gives the address of its K and its V, in the cache itself where W can read the cache's type, else in a converted copy. Then, a
-// few query vectors at a time: S = q K^T, softmax over the chunk alone, P V, and the fold into the running (m, l, o). Every query vector's result depends on its own q,
-// position and keys only.
+// In the KV layout (kv_layout.h) both q K^T and P V are the dense product of linear_template.h: 16 tokens are a panel of K, 16
+// columns a panel of V. A chunk of 128 keys is 8 groups of 16 tokens; each gives the address of its K and its V, in the cache
+// itself where W can read the cache's type, else in a converted copy. Then, a few query vectors at a time: S = q K^T, softmax
+// over the chunk alone, P V, and the fold into the running (m, l, o). Every query vector's result depends on its own q, position
+// and keys only.
 #pragma once
 
 #include "kernels/cpu/common/kernel_table.h"
@@ -37,7 +39,8 @@ void FoldPartials(int64_t n, int64_t hd_padded, float* m, float* l, float* o, co
   }
 }
 
-// Numerators of one query vector over the chunk: s becomes exp(s * scale - m), 0 outside of the visible keys [begin, end); returns their sum.
+// Numerators of one query vector over the chunk: s becomes exp(s * scale - m), 0 outside of the visible keys [begin, end);
+// returns their sum.
 inline float SoftmaxChunk(float* s, int64_t groups, int64_t begin, int64_t end, float scale, float* m) {
   const V16 lowest = Set1(-__builtin_inff()), factor = Set1(scale);
   V16 top = lowest;
@@ -58,23 +61,39 @@ inline float SoftmaxChunk(float* s, int64_t groups, int64_t begin, int64_t end, 
   return SumLanes(sum);
 }
 
-// What a chunk's products read. Groups past the last key are null.
+// What a chunk's products read. Groups past the last key are left out.
 struct Chunk {
   int64_t key = 0, keys = 0;
   const std::byte* k[kChunkGroups];
   const std::byte* v[kChunkGroups];
   int64_t v_stride = 0;  // bytes from one step of V (a pair of tokens, or a token of F32) to the next
+  // What to fetch meanwhile: this chunk's V beside its K and the next one's K beside this one's V; where groups are copied, the
+  // next chunk's K and V. (A chunk is 64 KiB of BF16; without this, decoding at 16 K keys read 6.0 of the 17.5 GB/s that a core
+  // could: nothing overlapped.)
+  const std::byte* ahead_k[kChunkGroups];
+  const std::byte* ahead_v[kChunkGroups];
+  int64_t group_bytes = 0;  // of K, and of V, in the cache
 };
+
+// `bytes` from `from` on, in `steps` steps of NP lines.
+template <int NP>
+inline LinesAhead<NP> AheadOf(const std::byte* from, int64_t bytes, int64_t steps) {
+  LinesAhead<NP> ahead;
+  ahead.step = bytes / steps;
+  HB_UNROLL
+  for (int p = 0; p < NP; ++p) ahead.at[p] = from + p * ahead.step / NP;
+  return ahead;
+}
 
 // What a call needs besides its results.
 template <class W>
 struct AttentionBuffers {
   using Unit = typename W::Unit;
-  Unit* q;           // [vectors][q_ld], row by row
-  float* s;          // [kTileRows][chunk]
-  Unit* p;           // [kTileRows][chunk], in W's units; s itself where those are floats
-  float* o;          // [kTileRows][hp]
-  std::byte* copy;   // converted groups, see CopyGroup
+  Unit* q;          // [vectors][q_ld], row by row
+  float* s;         // [kTileRows][chunk]
+  Unit* p;          // [kTileRows][chunk], in W's units; s itself where those are floats
+  float* o;         // [kTileRows][hp]
+  std::byte* copy;  // converted groups, see CopyGroup
 };
 
 template <class W>
@@ -88,11 +107,15 @@ inline AttentionBuffers<W> CarveBuffers(std::byte* scratch, int64_t hd) {
   const int64_t hp = PaddedHeadDim(hd);
   auto* f = reinterpret_cast<float*>(scratch);
   AttentionBuffers<W> b;
-  b.q = reinterpret_cast<typename W::Unit*>(f); f += kAttentionVectors * hp;
-  b.s = f; f += W::kTileRows * kAttentionChunk;
-  b.p = sizeof(typename W::Unit) / W::kUnitDepth == 4 ? reinterpret_cast<typename W::Unit*>(b.s) : reinterpret_cast<typename W::Unit*>(f);
+  b.q = reinterpret_cast<typename W::Unit*>(f);
+  f += kAttentionVectors * hp;
+  b.s = f;
   f += W::kTileRows * kAttentionChunk;
-  b.o = f; f += W::kTileRows * hp;
+  b.p = sizeof(typename W::Unit) / W::kUnitDepth == 4 ? reinterpret_cast<typename W::Unit*>(b.s)
+                                                      : reinterpret_cast<typename W::Unit*>(f);
+  f += W::kTileRows * kAttentionChunk;
+  b.o = f;
+  f += W::kTileRows * hp;
   b.copy = reinterpret_cast<std::byte*>(f);
   return b;
 }
@@ -104,14 +127,18 @@ template <class W, int MR, int NP>
 inline void ScoreGroups(const AttentionCall& c, const Chunk& chunk, const AttentionBuffers<W>& b, int64_t v0, int64_t g) {
   const int64_t ld = UnitsOf(c.head_dim, W::kUnitDepth);
   const std::byte* w[NP];
+  HB_UNROLL
   for (int p = 0; p < NP; ++p) w[p] = chunk.k[g + p];
+  const int64_t steps = c.head_dim / (W::kUnits * W::kUnitDepth);
+  const LinesAhead<NP> ahead = AheadOf<NP>(chunk.ahead_k[g], NP * chunk.group_bytes, steps);
   V16 acc[MR][NP];
   Clear(acc);
-  DotSteps<W, MR, NP>(w, kRawBytes, c.head_dim / (W::kUnits * W::kUnitDepth), b.q + v0 * ld, RowByRow{ld}, acc);
+  DotSteps<W, MR, NP>(w, kRawBytes, steps, b.q + v0 * ld, RowByRow{ld}, ahead, acc);
   HB_UNROLL
-  for (int r = 0; r < MR; ++r)
+  for (int r = 0; r < MR; ++r) {
     HB_UNROLL
     for (int p = 0; p < NP; ++p) Store(b.s + r * kAttentionChunk + (g + p) * 16, acc[r][p]);
+  }
 }
 
 // O = P V for MR vectors and NP panels of columns. Steps stop at the last key: what lies behind it was never written.
@@ -126,12 +153,16 @@ inline void WeighColumns(const Chunk& chunk, const AttentionBuffers<W>& b, int64
     const std::byte* w[NP];
     HB_UNROLL
     for (int p = 0; p < NP; ++p) w[p] = chunk.v[g] + (panel + p) * kRawBytes;
-    DotSteps<W, MR, NP>(w, chunk.v_stride, (keys + kStepKeys - 1) / kStepKeys, b.p + g * (kGroupTokens / W::kUnitDepth), RowByRow{ld}, acc);
+    // The panels of a pass take their share of each group, one after the other.
+    const int64_t steps = (keys + kStepKeys - 1) / kStepKeys, share = chunk.group_bytes * 16 / hp;
+    const LinesAhead<NP> ahead = AheadOf<NP>(chunk.ahead_v[g] + panel * share, NP * share, steps);
+    DotSteps<W, MR, NP>(w, chunk.v_stride, steps, b.p + g * (kGroupTokens / W::kUnitDepth), RowByRow{ld}, ahead, acc);
   }
   HB_UNROLL
-  for (int r = 0; r < MR; ++r)
+  for (int r = 0; r < MR; ++r) {
     HB_UNROLL
     for (int p = 0; p < NP; ++p) Store(b.o + r * hp + (panel + p) * 16, acc[r][p]);
+  }
 }
 
 template <class W, int MR>
@@ -143,7 +174,8 @@ void AttendChunk(const AttentionCall& c, const Chunk& chunk, const AttentionBuff
   for (; g < groups; ++g) ScoreGroups<W, MR, 1>(c, chunk, b, v0, g);
   float m[MR], l[MR];
   for (int r = 0; r < MR; ++r) {
-    int64_t position = c.first_position + (v0 + r) / c.group, end = position + 1 - chunk.key, begin = c.window > 0 ? position + 1 - c.window - chunk.key : 0;
+    int64_t position = c.first_position + (v0 + r) / c.group, end = position + 1 - chunk.key,
+            begin = c.window > 0 ? position + 1 - c.window - chunk.key : 0;
     if (end > chunk.keys) end = chunk.keys;
     float* s = b.s + r * kAttentionChunk;
     if (begin >= end || end <= 0) {
@@ -166,7 +198,9 @@ template <class W>
 using AttendFn = void (*)(const AttentionCall&, const Chunk&, const AttentionBuffers<W>&, int64_t);
 template <class W, int... I>
 constexpr auto MakeAttend(std::integer_sequence<int, I...>) {
-  struct Table { AttendFn<W> fn[sizeof...(I)]; };
+  struct Table {
+    AttendFn<W> fn[sizeof...(I)];
+  };
   return Table{{&AttendChunk<W, I + 1>...}};
 }
 
@@ -186,8 +220,9 @@ inline void StageQueries(const AttentionCall& c, const AttentionBuffers<W>& b) {
   }
 }
 
-// A group's K and V as W reads them, V with rows padded to 16 columns: for FP8 caches, and for heads whose width is no multiple of 16 (V's vectors would read past
-// the cache's end). `copy` holds K [hd][16], then V [16][hp], elements of W's size; steps as in the cache's BF16 or F32 layout.
+// A group's K and V as W reads them, V with rows padded to 16 columns: for FP8 caches, and for heads whose width is no multiple
+// of 16 (V's vectors would read past the cache's end). `copy` holds K [hd][16], then V [16][hp], elements of W's size; steps as
+// in the cache's BF16 or F32 layout.
 template <class W>
 inline void CopyGroup(const AttentionCall& c, const std::byte* k, const std::byte* v, int64_t keys, std::byte* copy) {
   constexpr int64_t kBytes = W::kRawBytesPerValue;
@@ -204,23 +239,43 @@ inline void CopyGroup(const AttentionCall& c, const std::byte* k, const std::byt
   }
 }
 
+// Addresses of the chunk's groups in the cache.
+inline void Locate(const AttentionCall& c, int64_t key, int64_t keys, const std::byte** k, const std::byte** v) {
+  const int64_t hd = c.head_dim, bt = c.kv.spec.block_tokens, bytes = KvElementBytes(c.kv.spec.dtype);
+  for (int64_t g = 0; g * kGroupTokens < keys; ++g) {
+    const int64_t token = (key + g * kGroupTokens) % bt;
+    const std::byte* part = HeadPart(c.kv, c.blocks[(key + g * kGroupTokens) / bt], c.kv_head);
+    k[g] = part + token * hd * bytes;
+    v[g] = part + (bt + token) * hd * bytes;
+  }
+}
+
 template <class W>
 inline Chunk FindChunk(const AttentionCall& c, int64_t key, const AttentionBuffers<W>& b) {
   constexpr int64_t kBytes = W::kRawBytesPerValue;
-  const int64_t hd = c.head_dim, hp = PaddedHeadDim(hd), bt = c.kv.spec.block_tokens, in_cache = KvElementBytes(c.kv.spec.dtype);
-  const bool direct = in_cache == kBytes && hd == hp;
+  const int64_t hp = PaddedHeadDim(c.head_dim), in_cache = KvElementBytes(c.kv.spec.dtype);
+  const bool direct = in_cache == kBytes && c.head_dim == hp;
   Chunk chunk;
   chunk.key = key;
   chunk.keys = c.key_end - key < kAttentionChunk ? c.key_end - key : kAttentionChunk;
   chunk.v_stride = hp * 4;  // a pair of BF16 rows or a row of F32
+  chunk.group_bytes = kGroupTokens * c.head_dim * in_cache;
+  Locate(c, key, chunk.keys, chunk.k, chunk.v);
+  // Where the next chunk is shorter than this one, this one's own lines stand in: they are there already.
+  const std::byte *next_k[kChunkGroups], *next_v[kChunkGroups];
+  const int64_t next = key + kAttentionChunk;
+  for (int64_t g = 0; g < kChunkGroups; ++g) {
+    next_k[g] = chunk.k[g];
+    next_v[g] = chunk.v[g];
+  }
+  if (next < c.keys) Locate(c, next, c.keys - next < kAttentionChunk ? c.keys - next : kAttentionChunk, next_k, next_v);
   for (int64_t g = 0; g * kGroupTokens < chunk.keys; ++g) {
-    const int64_t token = (key + g * kGroupTokens) % bt;
-    const std::byte* part = HeadPart(c.kv, c.blocks[(key + g * kGroupTokens) / bt], c.kv_head);
-    chunk.k[g] = part + token * hd * in_cache;
-    chunk.v[g] = part + (bt + token) * hd * in_cache;
+    chunk.ahead_k[g] = direct ? chunk.v[g] : next_k[g];
+    chunk.ahead_v[g] = direct ? next_k[g] : next_v[g];
     if (direct) continue;
     std::byte* copy = b.copy + g * 2 * kGroupTokens * hp * kBytes;
-    CopyGroup<W>(c, chunk.k[g], chunk.v[g], chunk.keys - g * kGroupTokens < kGroupTokens ? chunk.keys - g * kGroupTokens : kGroupTokens, copy);
+    CopyGroup<W>(c, chunk.k[g], chunk.v[g],
+                 chunk.keys - g * kGroupTokens < kGroupTokens ? chunk.keys - g * kGroupTokens : kGroupTokens, copy);
     chunk.k[g] = copy;
     chunk.v[g] = copy + kGroupTokens * hp * kBytes;
   }
@@ -231,7 +286,10 @@ template <class W>
 void AttentionOver(const AttentionCall& call) {
   static constexpr auto kAttend = MakeAttend<W>(std::make_integer_sequence<int, W::kTileRows>());
   const int64_t hp = PaddedHeadDim(call.head_dim), vectors = call.rows * call.group;
-  for (int64_t v = 0; v < vectors; ++v) { call.m[v] = -__builtin_inff(); call.l[v] = 0; }
+  for (int64_t v = 0; v < vectors; ++v) {
+    call.m[v] = -__builtin_inff();
+    call.l[v] = 0;
+  }
   for (int64_t i = 0; i < vectors * hp; i += 16) Store(call.o + i, Zero());
   const AttentionBuffers<W> b = CarveBuffers<W>(call.scratch, call.head_dim);
   AttentionCall c = call;
@@ -241,7 +299,8 @@ void AttentionOver(const AttentionCall& call) {
     // A chunk that the window hides from every row adds nothing.
     if (c.window > 0 && key + kAttentionChunk <= c.first_position + 1 - c.window) continue;
     const Chunk chunk = FindChunk<W>(c, key, b);
-    for (int64_t v = 0; v < vectors; v += W::kTileRows) kAttend.fn[(vectors - v < W::kTileRows ? vectors - v : W::kTileRows) - 1](c, chunk, b, v);
+    for (int64_t v = 0; v < vectors; v += W::kTileRows)
+      kAttend.fn[(vectors - v < W::kTileRows ? vectors - v : W::kTileRows) - 1](c, chunk, b, v);
   }
 }
 

@@ -1,4 +1,5 @@
-// Row-wise kernels over V16. Include after an instruction set's vec.h and math.h. A row's sums run in a fixed order: four vectors of partial sums, then their tree.
+// Row-wise kernels over V16. Include after an instruction set's vec.h and math.h. A row's sums run in a fixed order: four vectors
+// of partial sums, then their tree.
 #pragma once
 
 #include "kernels/cpu/common/kernel_table.h"
@@ -19,10 +20,17 @@ inline V16 LoadRow(const void* x, bool bf16, int64_t i, int64_t n) {
 inline float SumOfSquares(const float* x, int64_t d) {
   V16 s[4] = {Zero(), Zero(), Zero(), Zero()};
   int64_t i = 0;
-  for (; i + 64 <= d; i += 64)
+  for (; i + 64 <= d; i += 64) {
     HB_UNROLL
-    for (int j = 0; j < 4; ++j) { V16 a = Load(x + i + 16 * j); s[j] = Fma(a, a, s[j]); }
-  for (; i < d; i += 16) { V16 a = LoadN(x + i, d - i); s[0] = Fma(a, a, s[0]); }
+    for (int j = 0; j < 4; ++j) {
+      V16 a = Load(x + i + 16 * j);
+      s[j] = Fma(a, a, s[j]);
+    }
+  }
+  for (; i < d; i += 16) {
+    V16 a = LoadN(x + i, d - i);
+    s[0] = Fma(a, a, s[0]);
+  }
   return SumLanes(Add(Add(s[0], s[1]), Add(s[2], s[3])));
 }
 
@@ -76,7 +84,10 @@ void PackF32(const void* x, bool x_bf16, int64_t rows, int64_t k, int64_t ld, in
   for (int64_t i = 0; i < depth; i += 16)
     for (int64_t r = 0; r < rows; ++r) {
       V16 v = i < k ? LoadRow(x, x_bf16, r * ld + i, k - i) : Zero();
-      if (rows == 1) { Store(out + i, v); continue; }
+      if (rows == 1) {
+        Store(out + i, v);
+        continue;
+      }
       alignas(64) float t[16];
       Store(t, v);
       for (int j = 0; j < 16; ++j) out[(i + j) * rows + r] = t[j];
