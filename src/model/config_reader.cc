@@ -9,7 +9,7 @@ ConfigReader::ConfigReader(const base::Json& config, const base::Json& generatio
   text_ = *nested;
   // Fields that wrapped configurations keep at the top.
   for (std::string_view key : {"tie_word_embeddings", "eos_token_id", "bos_token_id", "quantization_config"})
-    if (const base::Json* top = config.Find(key); top && !text_.Find(key)) text_.Set(key, *top);
+    if (const base::Json *top = config.Find(key), *own = text_.Find(key); top && (!own || own->is_null())) text_.Set(key, *top);
 }
 
 const base::Json* ConfigReader::First(std::initializer_list<std::string_view> names, std::string_view& found) const {

@@ -80,7 +80,7 @@ base::Result<Prepared> Prepare(const std::filesystem::path& folder, const LoadSe
     return PrepareFromConfig(configs.config, configs.generation_config, settings, backend_name);
   }
   Prepared p;
-  HB_ASSIGN_OR_RETURN(p.files, checkpoint::Checkpoint::Open(folder));
+  HB_ASSIGN_OR_RETURN(p.files, checkpoint::Checkpoint::Open(folder, settings.files));
   std::unordered_set<std::string> names;
   for (const checkpoint::TensorEntry& e : p.files->tensors()) names.insert(checkpoint::NameMap::StripWrappers(e.name));
   ConfigReader reader(p.files->config(), p.files->generation_config(), [&](std::string_view name) { return names.count(std::string(name)) != 0; });

@@ -22,6 +22,7 @@ struct LoadSettings {
   quant::DenseQuantization dense = quant::DenseQuantization::kNone;
   std::optional<Arithmetic> arithmetic;  // none: exact on reference, rounded elsewhere
   bool dummy = false;                    // random weights: the folder needs only a config.json
+  checkpoint::CheckpointOptions files;   // how files are read; faults for tests
   std::vector<std::pair<std::string, std::string>> kernels;
   std::function<void(const quant::LoadProgress&)> progress;
   std::function<void(const quant::QuantPlan&)> planned;  // called before a byte of data is read: the load report

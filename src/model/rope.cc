@@ -26,16 +26,33 @@ base::Result<Fields> ReadFields(const ConfigReader& config) {
   HB_ASSIGN_OR_RETURN_AT(f.theta, f.scaling.GetDoubleOr("rope_theta", top), "config.json: rope_parameters");
   HB_ASSIGN_OR_RETURN(std::string old, f.scaling.GetStringOr("type", "default"));
   HB_ASSIGN_OR_RETURN(f.type, f.scaling.GetStringOr("rope_type", old));
-  if (!(f.theta > 0)) return base::Fail(base::ErrorCode::kBadFile, "config.json: rope_theta is ", f.theta);
+  if (!(f.theta > 1)) return base::Fail(base::ErrorCode::kBadFile, "config.json: rope_theta is ", f.theta);
   return f;
 }
 
-base::Status ApplyLlama3(const Fields& f, const ConfigReader& config, Rope& rope) {
+tl::unexpected<base::Error> Unusable(std::string_view key, double value) { return base::Fail(base::ErrorCode::kBadFile, "\"", key, "\" is ", value); }
+
+// The length that the model was trained for before it was stretched. Some files have it beside the scaling (then it wins, as in transformers), some nowhere.
+base::Result<double> OriginalLength(const Fields& f, const ConfigReader& config) {
+  HB_ASSIGN_OR_RETURN(double max, config.DoubleOr({"max_position_embeddings"}, 8192.0));
+  HB_ASSIGN_OR_RETURN(double inside, f.scaling.GetDoubleOr("original_max_position_embeddings", max));
+  HB_ASSIGN_OR_RETURN(double original, config.DoubleOr({"original_max_position_embeddings"}, inside));
+  if (!(original >= 1)) return Unusable("original_max_position_embeddings", original);
+  return original;
+}
+
+base::Result<double> Factor(const Fields& f) {
   HB_ASSIGN_OR_RETURN(double factor, f.scaling.GetDouble("factor"));
+  if (!(factor > 0)) return Unusable("factor", factor);
+  return factor;
+}
+
+base::Status ApplyLlama3(const Fields& f, const ConfigReader& config, Rope& rope) {
+  HB_ASSIGN_OR_RETURN(double factor, Factor(f));
   HB_ASSIGN_OR_RETURN(double low, f.scaling.GetDoubleOr("low_freq_factor", 1.0));
   HB_ASSIGN_OR_RETURN(double high, f.scaling.GetDoubleOr("high_freq_factor", 4.0));
-  HB_ASSIGN_OR_RETURN(int64_t max, config.IntOr({"max_position_embeddings"}, 8192));
-  HB_ASSIGN_OR_RETURN(double original, f.scaling.GetDoubleOr("original_max_position_embeddings", static_cast<double>(max)));
+  HB_ASSIGN_OR_RETURN(double original, OriginalLength(f, config));
+  if (!(low > 0) || !(high > low)) return Unusable("high_freq_factor", high);
   for (float& freq : rope.inv_freq) {
     const double wavelength = 2 * std::numbers::pi / freq;
     if (wavelength > original / low) freq = static_cast<float>(freq / factor);
@@ -50,12 +67,14 @@ base::Status ApplyLlama3(const Fields& f, const ConfigReader& config, Rope& rope
 double Mscale(double factor, double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1.0; }
 
 base::Status ApplyYarn(const Fields& f, const ConfigReader& config, Rope& rope) {
-  HB_ASSIGN_OR_RETURN(double factor, f.scaling.GetDouble("factor"));
+  HB_ASSIGN_OR_RETURN(double original, OriginalLength(f, config));
+  HB_ASSIGN_OR_RETURN(double max, config.DoubleOr({"max_position_embeddings"}, original));
+  double factor = max / original;  // where the file has none
+  if (const base::Json* given = f.scaling.Find("factor"); given && !given->is_null()) { HB_ASSIGN_OR_RETURN(factor, Factor(f)); }
   HB_ASSIGN_OR_RETURN(double beta_fast, f.scaling.GetDoubleOr("beta_fast", 32.0));
   HB_ASSIGN_OR_RETURN(double beta_slow, f.scaling.GetDoubleOr("beta_slow", 1.0));
+  if (!(beta_slow > 0) || !(beta_fast > 0)) return Unusable("beta_fast", beta_fast);
   HB_ASSIGN_OR_RETURN(bool truncate, f.scaling.GetBoolOr("truncate", true));
-  HB_ASSIGN_OR_RETURN(int64_t max, config.IntOr({"max_position_embeddings"}, 4096));
-  HB_ASSIGN_OR_RETURN(double original, f.scaling.GetDoubleOr("original_max_position_embeddings", static_cast<double>(max)));
   HB_ASSIGN_OR_RETURN(double mscale, f.scaling.GetDoubleOr("mscale", 0.0));
   HB_ASSIGN_OR_RETURN(double mscale_all, f.scaling.GetDoubleOr("mscale_all_dim", 0.0));
   const double attention = mscale != 0 && mscale_all != 0 ? Mscale(factor, mscale) / Mscale(factor, mscale_all) : Mscale(factor, 1.0);
@@ -92,7 +111,7 @@ base::Result<Rope> ReadRope(const ConfigReader& config, int64_t head_dim, double
   if (f.type == "llama3") status = ApplyLlama3(f, config, rope);
   else if (f.type == "yarn") status = ApplyYarn(f, config, rope);
   else if (f.type == "linear") {
-    HB_ASSIGN_OR_RETURN_AT(double factor, f.scaling.GetDouble("factor"), "config.json: rope_scaling");
+    HB_ASSIGN_OR_RETURN_AT(double factor, Factor(f), "config.json: rope scaling");
     for (float& freq : rope.inv_freq) freq = static_cast<float>(freq / factor);
   } else if (f.type != "default" && f.type != "mrope") {
     return base::Fail(base::Error(base::ErrorCode::kUnsupported, base::StrCat("config.json: rope type \"", f.type, "\"")).Hint("known: default, linear, llama3, yarn"));

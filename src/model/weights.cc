@@ -108,6 +108,7 @@ base::Result<std::unique_ptr<Weights>> Weights::Create(kernels::Backend& backend
     HB_ASSIGN_OR_RETURN(*linear, backend.CreateLinear(m.target, m.source.rows, m.source.cols));
   }
   for (const quant::SourceVector& v : plan.vectors) {
+    w->vectors_.try_emplace({v.id, v.part}, 0);
     Vector* vector = w->VectorOf(v.id, v.part);
     if (!vector) continue;  // k and v scales live in LayerWeights
     HB_ASSIGN_OR_RETURN(*vector, MakeVector(backend, v.size));
@@ -147,7 +148,9 @@ base::Status Weights::PutVector(const TensorId& id, TensorPart part, std::span<c
     if (!checkpoint::IsExpertRole(id.role)) return {};  // dense layers run W4A16
     return backend_.SetInputScale(*layers[static_cast<size_t>(id.layer)].experts, id.expert, PartOf(id.role), values[0]);
   }
-  ++vectors_;
+  auto arrived = vectors_.find({id, part});
+  if (arrived == vectors_.end()) return base::Fail(base::ErrorCode::kInternal, id.ToString(), " ", checkpoint::TensorPartName(part), " was not planned");
+  ++arrived->second;
   if (part == TensorPart::kKScale || part == TensorPart::kVScale) {
     LayerWeights& l = layers[static_cast<size_t>(id.layer)];
     (part == TensorPart::kKScale ? l.k_scale : l.v_scale) = values[0];
@@ -165,8 +168,11 @@ base::Status Weights::CheckComplete(const quant::QuantPlan& plan) const {
     if (rows != m.source.rows)
       return base::Fail(base::ErrorCode::kInternal, m.source.id.ToString(), ": ", rows, " of ", m.source.rows, " rows arrived");
   }
-  if (vectors_ != static_cast<int64_t>(plan.vectors.size()))
-    return base::Fail(base::ErrorCode::kInternal, vectors_.load(), " of ", plan.vectors.size(), " vectors arrived");
+  for (const quant::SourceVector& v : plan.vectors) {
+    auto it = vectors_.find({v.id, v.part});
+    const int64_t times = it == vectors_.end() ? 0 : it->second.load();
+    if (times != 1) return base::Fail(base::ErrorCode::kInternal, v.id.ToString(), " ", checkpoint::TensorPartName(v.part), ": arrived ", times, " times");
+  }
   return {};
 }
 

@@ -58,7 +58,7 @@ class Weights : public quant::WeightSink {
 
   kernels::Backend& backend_;
   std::map<quant::TensorId, std::atomic<int64_t>> rows_;  // rows that arrived of each planned matrix; keys fixed by Create
-  std::atomic<int64_t> vectors_{0};
+  std::map<std::pair<quant::TensorId, quant::TensorPart>, std::atomic<int64_t>> vectors_;  // how often each planned vector arrived; likewise
 };
 
 }  // namespace halfbyte::model

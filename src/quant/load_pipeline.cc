@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "kernels/api/weight_quantizer.h"
@@ -19,7 +20,7 @@ using tensor::QuantizedMatrix;
 
 // Dense matrices are read in pieces of about this size, so that a 600 MB embedding does not pass through memory at once.
 constexpr int64_t kChunkBytes = 8 << 20;
-constexpr int64_t kChunkRowMultiple = 128;  // a multiple of every block height in use
+constexpr int64_t kChunkRowMultiple = 128;  // of the usual block heights; others make their own multiple of it
 
 struct Shared {
   std::atomic<int64_t> bytes_read{0}, experts_done{0}, converted{0}, changed{0};
@@ -66,7 +67,8 @@ class Worker {
     int64_t rows = m.rows;
     if (MatrixReader::CanReadRows(m)) {
       const int64_t row_bytes = std::max<int64_t>(1, m.format.Bytes(1, m.cols));
-      rows = std::clamp<int64_t>(kChunkBytes / row_bytes / kChunkRowMultiple * kChunkRowMultiple, kChunkRowMultiple, std::max<int64_t>(m.rows, 1));
+      const int64_t multiple = std::lcm(kChunkRowMultiple, std::max<int64_t>(1, m.format.block_rows));  // a block must not be cut
+      rows = std::min(m.rows, std::max<int64_t>(1, kChunkBytes / row_bytes / multiple) * multiple);
     }
     for (int64_t begin = 0; begin < m.rows; begin += rows) {
       const int64_t n = std::min(rows, m.rows - begin);

@@ -72,6 +72,7 @@ base::Status MatrixReader::ReadFloats(const TensorEntry& entry, int64_t first, i
 base::Result<float> MatrixReader::ReadScalar(const TensorEntry& entry, const SourceMatrix& m) const {
   const int64_t n = entry.shape.elements();
   int64_t index = 0;
+  if (n < 1) return base::Fail(base::ErrorCode::kBadFile, "tensor ", entry.name, ": shape ", entry.shape.ToString(), ", one value is wanted");
   if (n > 1) {
     // [E] or [E, 1]: one an expert; [E, 2]: gate and up apart.
     const int64_t columns = entry.shape.rank() >= 2 ? n / entry.shape[0] : 1;

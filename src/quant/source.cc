@@ -123,10 +123,25 @@ base::Status CheckVector(const TensorEntry& entry, const ExpectedTensor& want) {
 }
 
 // k_scale and v_scale hang on the stems of k_proj and v_proj; they are optional and become vectors of one value.
-void TakeKvScales(const Stems& stems, SourceMap& map, Uses& uses) {
+base::Status TakeKvScales(const Stems& stems, SourceMap& map, Uses& uses) {
   for (const auto& [id, stem] : stems)
-    for (TensorPart part : {TensorPart::kKScale, TensorPart::kVScale})
-      if (const TensorEntry* e = uses.Take(PartOf(stem, part))) map.vectors.push_back({id, part, 1, e});
+    for (TensorPart part : {TensorPart::kKScale, TensorPart::kVScale}) {
+      const TensorEntry* e = uses.Take(PartOf(stem, part));
+      if (!e) continue;
+      HB_RETURN_IF_ERROR(CheckVector(*e, {id, part, 1, 0}));
+      map.vectors.push_back({id, part, 1, e});
+    }
+  return {};
+}
+
+// A stacked tensor must have exactly the experts that the model has: what lies behind the last one would never be read.
+base::Status CheckStackedExperts(const SourceMap& map) {
+  std::map<const TensorEntry*, int64_t> experts;
+  for (const SourceMatrix& m : map.matrices)
+    if (m.layout != StackedLayout::kPerExpert) experts[m.weight] = std::max(experts[m.weight], m.stack_index + 1);
+  for (const auto& [entry, n] : experts)
+    if (entry->shape[0] != n) return base::Fail(base::ErrorCode::kBadFile, "tensor ", entry->name, ": shape ", entry->shape.ToString(), ", ", n, " experts are expected");
+  return {};
 }
 
 // What is left must be a companion that no mode reads.
@@ -171,7 +186,8 @@ base::Result<SourceMap> MapSources(const checkpoint::Checkpoint& files, const ch
   if (!missing.empty())
     return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat(missing.size(), " tensors are missing: ", ListNames(missing)))
                           .Hint("the download may be incomplete; nothing was loaded"));
-  TakeKvScales(stems, map, uses);
+  HB_RETURN_IF_ERROR(CheckStackedExperts(map));
+  HB_RETURN_IF_ERROR(TakeKvScales(stems, map, uses));
   // Activation scales are used where the matrix they belong to is NVFP4; those of FP8 matrices describe another range and are discarded.
   for (SourceMatrix& m : map.matrices) {
     if (m.format.is_nvfp4()) uses.Take(m.input_scale);

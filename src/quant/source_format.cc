@@ -18,6 +18,13 @@ tl::unexpected<base::Error> Wrong(const TensorEntry& e, std::string_view wanted)
   return base::Fail(base::ErrorCode::kBadFile, "tensor ", e.name, ": ", DTypeName(e.dtype), " ", e.shape.ToString(), ", ", wanted, " is wanted");
 }
 
+// The companion of a stacked tensor has a slice for every expert, or is one value for all of them.
+base::Status CheckStackedScale(const SourceMatrix& m, const TensorEntry& scale) {
+  if (!IsStacked(m) || scale.shape.elements() == 1) return {};
+  if (scale.shape.rank() >= 1 && scale.shape[0] == m.weight->shape[0]) return {};
+  return Wrong(scale, base::StrCat("a slice for each of ", m.weight->shape[0], " experts"));
+}
+
 // Rows of the tensor's slice that this matrix's half has partners in: 2F for a gate_up tensor.
 int64_t SliceRows(const SourceMatrix& m) { return m.half >= 0 ? 2 * m.rows : m.rows; }
 
@@ -26,13 +33,10 @@ base::Status CheckWeightShape(const SourceMatrix& m, int64_t elements_per_item) 
   int64_t rows = SliceRows(m), cols = m.cols;
   std::vector<int64_t> want = IsTransposed(m) ? std::vector<int64_t>{cols, rows} : std::vector<int64_t>{rows, cols};
   (IsTransposed(m) ? want[0] : want[1]) /= elements_per_item;
-  std::vector<int64_t> have(e.shape.dims());
-  if (IsStacked(m)) {
-    if (have.size() != 3 || m.stack_index >= have[0]) return Wrong(e, base::StrCat("[experts, ", want[0], ", ", want[1], "]"));
-    have.erase(have.begin());
-  }
-  if (have != want) return Wrong(e, tensor::Shape(want).ToString());
-  return {};
+  const std::vector<int64_t>& have = e.shape.dims();
+  if (!IsStacked(m)) return have == want ? base::Status() : Wrong(e, tensor::Shape(want).ToString());
+  if (have.size() == 3 && m.stack_index < have[0] && have[1] == want[0] && have[2] == want[1]) return {};
+  return Wrong(e, base::StrCat("[experts, ", want[0], ", ", want[1], "]"));
 }
 
 // FP8: the scale's shape says what it scales.
@@ -41,6 +45,7 @@ base::Result<Format> DetectFp8(const SourceMatrix& m, const SourceOptions& optio
     return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("tensor ", m.weight->name, ": FP8 without a weight_scale"))
                           .Hint("the values cannot be known without it; the checkpoint is incomplete"));
   HB_RETURN_IF_ERROR(CheckWeightShape(m, 1));
+  HB_RETURN_IF_ERROR(CheckStackedScale(m, *m.scale));
   const DType elem = m.weight->dtype;
   std::vector<int64_t> s = SliceExtents(*m.scale, IsStacked(m));
   const int64_t rows = SliceRows(m);
@@ -68,6 +73,7 @@ base::Result<Format> DetectFp4(const SourceMatrix& m) {
     return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("tensor ", m.weight->name, ": packed 4-bit codes without block scales"))
                           .Hint("the values cannot be known without them; the checkpoint is incomplete"));
   HB_RETURN_IF_ERROR(CheckWeightShape(m, 2));
+  HB_RETURN_IF_ERROR(CheckStackedScale(m, *m.scale));
   std::vector<int64_t> s = SliceExtents(*m.scale, IsStacked(m));
   auto is = [&](int64_t group) {
     std::vector<int64_t> want{SliceRows(m), m.cols / group};

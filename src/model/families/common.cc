@@ -55,8 +55,16 @@ base::Result<AttentionSpec> ReadAttention(const ConfigReader& config) {
   return a;
 }
 
+base::Result<int64_t> ReadExpertCount(const ConfigReader& config) { return config.Size({"num_experts", "num_local_experts", "n_routed_experts"}, 1 << 14); }
+
 base::Result<bool> LayerIsMoe(const ConfigReader& config, int64_t layer, std::string_view router_stem) {
-  if (config.knows_tensors()) return config.HasTensor(base::StrCat("model.layers.", layer, ".", router_stem, ".weight"));
+  if (config.knows_tensors()) {
+    const std::string parent = base::StrCat("model.layers.", layer, ".", router_stem.substr(0, router_stem.rfind('.') + 1));
+    // The experts too: a layer whose router alone is missing is an incomplete one, not a dense one.
+    for (std::string_view name : {"experts.0.down_proj.weight", "experts.0.down_proj.weight_packed", "experts.down_proj"})
+      if (config.HasTensor(parent + std::string(name))) return true;
+    return config.HasTensor(base::StrCat("model.layers.", layer, ".", router_stem, ".weight"));
+  }
   HB_ASSIGN_OR_RETURN(int64_t step, config.IntOr({"decoder_sparse_step"}, 1));
   if (const base::Json* only = config.text().Find("mlp_only_layers"); only && only->is_array())
     for (const base::Json& l : only->as_array()) if (l.is_int() && l.as_int() == layer) return false;

@@ -13,7 +13,10 @@ base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view 
 // Heads, head_dim (never hidden / heads where config.json has one: trap 3), scale; the rest is the family's.
 base::Result<AttentionSpec> ReadAttention(const ConfigReader& config);
 
-// Where the layer is MoE: by its router's tensor where tensors are known (trap 17), else by mlp_only_layers and decoder_sparse_step.
+// The expert count has three names and any of them may stand in a file of any family (trap 1).
+base::Result<int64_t> ReadExpertCount(const ConfigReader& config);
+
+// Where the layer is MoE: by the tensors of its router and experts where tensors are known (trap 17), else by mlp_only_layers and decoder_sparse_step.
 base::Result<bool> LayerIsMoe(const ConfigReader& config, int64_t layer, std::string_view router_stem);
 
 // Names that nearly every family has: embedding, norms, head, q/k/v/o, and the dense gate/up/down_proj.

@@ -9,7 +9,7 @@ base::Result<ModelSpec> ParseMixtral(const ConfigReader& config) {
   HB_ASSIGN_OR_RETURN(attention.window, config.IntOr({"sliding_window"}, 0));
   HB_ASSIGN_OR_RETURN(spec.rope, ReadRope(config, attention.head_dim));
   MoeSpec moe;
-  HB_ASSIGN_OR_RETURN(moe.experts, config.Size({"num_local_experts", "num_experts"}, 1 << 14));
+  HB_ASSIGN_OR_RETURN(moe.experts, ReadExpertCount(config));
   HB_ASSIGN_OR_RETURN(moe.top_k, config.Size({"num_experts_per_tok"}, moe.experts));
   HB_ASSIGN_OR_RETURN(moe.f, config.Size({"intermediate_size"}, 1 << 20));
   moe.normalize = true;

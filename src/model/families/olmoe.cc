@@ -11,7 +11,7 @@ base::Result<ModelSpec> ParseOlmoe(const ConfigReader& config) {
   attention.clip = static_cast<float>(clip);
   HB_ASSIGN_OR_RETURN(spec.rope, ReadRope(config, attention.head_dim));
   MoeSpec moe;
-  HB_ASSIGN_OR_RETURN(moe.experts, config.Size({"num_experts", "num_local_experts"}, 1 << 14));
+  HB_ASSIGN_OR_RETURN(moe.experts, ReadExpertCount(config));
   HB_ASSIGN_OR_RETURN(moe.top_k, config.Size({"num_experts_per_tok"}, moe.experts));
   HB_ASSIGN_OR_RETURN(moe.f, config.Size({"intermediate_size"}, 1 << 20));
   HB_ASSIGN_OR_RETURN(moe.normalize, config.BoolOr({"norm_topk_prob"}, false));

@@ -18,7 +18,7 @@ base::Result<ModelSpec> ParseQwen2Moe(const ConfigReader& config) {
     HB_ASSIGN_OR_RETURN(bool is_moe, LayerIsMoe(config, i, "mlp.gate"));
     if (is_moe) {
       MoeSpec moe;
-      HB_ASSIGN_OR_RETURN(moe.experts, config.Size({"num_experts", "num_local_experts"}, 1 << 14));
+      HB_ASSIGN_OR_RETURN(moe.experts, ReadExpertCount(config));
       HB_ASSIGN_OR_RETURN(moe.top_k, config.Size({"num_experts_per_tok"}, moe.experts));
       HB_ASSIGN_OR_RETURN(moe.f, config.Size({"moe_intermediate_size"}, 1 << 20));
       HB_ASSIGN_OR_RETURN(moe.normalize, config.BoolOr({"norm_topk_prob"}, false));
