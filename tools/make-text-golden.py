@@ -25,6 +25,16 @@ REGEXES = [
     r"\p{Alphabetic}+", r"\p{Uppercase}+", r"\p{Lowercase}+", r"\p{Punct}+", r"[\d\s]+", r"[\D]+", r"(?>a+)b", r"a(?=\.)|\.(?!\.)", r"\A\S", r"\S\z", r"\p{M}", r"\p{Sc}|\p{Sm}", r"\p{C}", r"[^a-z\u4e00-\u9fff]", r"[\w]+", r"\p{Any}", r"\p{Zs}",
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
 ]
+# As published, beside those that split_pattern.cc knows.
+U, W, C = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+UH, WH, TAIL = f"[{U}&&[^\\p{{Han}}]]", f"[{W}&&[^\\p{{Han}}]]", r"\s*[\r\n]+|\s+(?!\S)|\s+"
+REGEXES += [
+    rf"[\p{{Han}}]+|[^\r\n\p{{L}}\p{{N}}]?{UH}*{WH}+{C}?|[^\r\n\p{{L}}\p{{N}}]?{UH}+{WH}*{C}?|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{TAIL}",  # Kimi K2
+    rf"{C}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{TAIL}",  # Qwen3-Next
+    rf"[^\r\n\p{{L}}\p{{N}}]?[{U}]*[{W}]+|[^\r\n\p{{L}}\p{{N}}]?[{U}]+[{W}]*|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{TAIL}",  # Mistral Tekken
+    r" ?[^(\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+",  # BLOOM
+    r"(\d+(?:_\d+)*|(?<![a-zA-Z])[a-zA-Z]+|\s?[^\sa-zA-Z\d]+)",
+]
 BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 
 
