@@ -1,7 +1,7 @@
 // Walks through JSON text in place, for the two members of tokenizer.json that hold hundreds of thousands of strings.
 //
-// base::Json builds a tree first: 0.35 s and 150 MB for an 11 MB file (docs/tokenizer.md), most of it in strings that are copied into
-// the vocabulary a moment later. The cursor hands out views into the text instead. Everything small is left to base::Json.
+// base::Json takes 0.18 s and 40 MB to make a tree of Qwen3's 11 MB, most of it strings that are copied into the vocabulary a moment
+// later. The cursor hands out views into the text instead, in 0.03 s. Everything small is left to base::Json.
 #pragma once
 
 #include <cstdint>
