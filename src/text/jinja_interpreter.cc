@@ -334,12 +334,14 @@ void Interpreter::RunBlock(const BlockStatement& block) {
   if (block.required) Fail("TemplateRuntimeError", "Required block '", block.name, "' not found");
   Value caller = std::exchange(frame_, NewFrame(block.function, Value()));
   ++blocks_;
+  bool escaping = std::exchange(autoescape, false);  // a block is compiled apart from what is around it
   if (block.uses_self) frame().slots[block.self_slot] = MakeSelf(*this);
   if (block.uses_super) {
     frame().slots[block.super_slot] = MakeUndefined(heap(), base::StrCat("there is no parent block called '", block.name, "'."));
   }
   Enter(block.scope);
   Execute(block.body);
+  autoescape = escaping;
   --blocks_;
   frame_ = std::move(caller);
 }
