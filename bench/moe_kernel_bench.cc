@@ -56,7 +56,6 @@ void Measure(const MoeKernel& k, const kernels::cpu::MachineLimits& limits) {
   auto* base = memory.as<std::byte>();
   Fill(base, 16 << 20);
   const int64_t tile = TileBytes(k.weight);
-  static const std::vector<float> fp8(256, 1.0f);
   const int64_t stride = RecordBytes(k.rows, kK);
   std::vector<const std::byte*> rows;
   for (int i = 0; i < 120; ++i) rows.push_back(base + (4 << 20) + i * stride);
@@ -64,7 +63,7 @@ void Measure(const MoeKernel& k, const kernels::cpu::MachineLimits& limits) {
   const double peak = k.bf16_dot ? limits.bf16_gflops : k.rows == RowFormat::kF32 ? limits.f32_gflops : limits.int8_gops;
   std::printf("%-34s", k.name);
   for (const int64_t m : {1, 2, 4, 8, 12, 24, 32, 60, 120}) {
-    const GemmCall call{{{base, k.decode, 128, fp8.data()}, {base + tile, k.decode, 128, fp8.data()}}, kK, rows.data(), m, sums};
+    const GemmCall call{{{base, k.decode, 128, false}, {base + tile, k.decode, 128, false}}, kK, rows.data(), m, sums};
     const double t = Best([&] { k.gemm(call); });
     const double ops = 2.0 * kPair * kK * static_cast<double>(m);
     if (m == 1) std::printf("  M=1 %5.2f us %5.2f GB/s |", t * 1e6, 2 * static_cast<double>(tile) / t * 1e-9);

@@ -43,6 +43,8 @@ float ReadProbeAvx2(const void* data, int64_t bytes) {
   __m256i sum[8];
   for (auto& v : sum) v = _mm256_setzero_si256();
   for (int64_t i = 0; i < bytes / 32; i += 8) {
+    // Far enough ahead that a thread keeps all its line buffers busy; without it one thread read 10 GB/s where 14 were to be had.
+    for (int line = 0; line < 4; ++line) _mm_prefetch(reinterpret_cast<const char*>(p + i) + 4096 + 64 * line, _MM_HINT_T0);
     for (int j = 0; j < 8; ++j) sum[j] = _mm256_xor_si256(sum[j], _mm256_load_si256(p + i + j));
   }
   for (int j = 1; j < 8; ++j) sum[0] = _mm256_xor_si256(sum[0], sum[j]);

@@ -25,6 +25,7 @@ PartLayout Part(const Format& format, int64_t n, int64_t k, int64_t multiple) {
   p.k = k;
   p.tiles = RoundUp(n, multiple) / kTile;
   p.block_cols = format.block_scale ? format.block_cols : k;
+  p.e5m2 = format.elem == DType::kF8E5M2;
   p.tile_bytes = TileBytes(p.kind, k, p.block_cols);
   return p;
 }

@@ -17,6 +17,7 @@ struct PartLayout {
   int64_t tiles = 0;       // of 16 output columns; down has an even number, the padding is zero
   int64_t tile_bytes = 0;  // a multiple of 64
   int64_t block_cols = 0;  // FP8: inner values under one scale
+  bool e5m2 = false;       // FP8
   int64_t offset = 0;      // of tile 0 in the layer's buffer
   int64_t stride = 0;      // from one tile to the next: gate and up tiles alternate
 };
@@ -56,7 +57,7 @@ bool KindOf(const Format& format, WeightKind* kind);
 // Layouts of all parts, and the bytes of all tiles.
 int64_t LayOut(const ExpertsSpec& spec, std::vector<std::array<PartLayout, 3>>& layouts);
 
-// Writes one matrix into its tiles (pack.cc).
-void PackTiles(const QuantizedMatrix& matrix, const PartLayout& layout, std::byte* tile0);
+// Writes one matrix into its tiles (pack.cc). kBadFile where an FP8 element is not finite: the kernels' decoding has no such values.
+base::Status PackTiles(const QuantizedMatrix& matrix, const PartLayout& layout, std::byte* tile0);
 
 }  // namespace halfbyte::kernels::cpu::moe

@@ -55,7 +55,7 @@ constexpr int64_t RecordBytes(RowFormat f, int64_t kp) {
 //          A vector holds a dword of 8 codes for each lane, k = 8v .. 8v+7: low half k0 k2 k4 k6, high half k1 k3 k5 k7 (lowest nibble
 //          first), so that "shift right by 4s" leaves the codes of the pair (2s, 2s+1) at the bottom of the two words, which is what
 //          vpermw and vdpbf16ps want; "and 0x0F" leaves four bytes for pshufb and vpdpbusd. The last group is padded with zeros.
-//   FP8    F32 scales [blocks of block_cols][lane] (per-row and per-tensor scales: one block), then bytes [kp/4][lane][4]
+//   FP8    F32 scales [blocks of block_cols][lane] (per-row and per-tensor scales: one block), then bytes [kp][lane]
 //   BF16   [kp/2][lane][2]
 //   F32    [kp][lane]
 constexpr int64_t Nvfp4GroupBytes() { return kGroup / kG * (128 + kTile); }
@@ -66,8 +66,8 @@ constexpr int64_t Nvfp4TileBytes(int64_t k) { return (k + kGroup - 1) / kGroup *
 struct DecodeCall {
   const std::byte* tile;
   int64_t k, k_begin, k_end;
-  int64_t block_cols;      // FP8
-  const float* fp8_table;  // FP8: the 256 values of its element type
+  int64_t block_cols;  // FP8
+  bool e5m2;           // FP8
   std::byte* panel;
 };
 using DecodeFn = void (*)(const DecodeCall&);
@@ -77,7 +77,7 @@ struct TileRef {
   const std::byte* data;
   DecodeFn decode;
   int64_t block_cols;
-  const float* fp8_table;
+  bool e5m2;
 };
 
 // sums[r][0..15] = rows[r] . w[0], sums[r][16..31] = rows[r] . w[1], without the FP32 scales of the tensors and of the row.

@@ -65,7 +65,9 @@ base::Status PackMoe(ExpertsWeight& weight, int64_t expert, ExpertPart part, con
   HB_CHECK(matrix.format == format && matrix.rows == p.n && matrix.cols == p.k, "expert ", expert, " ", kPartNames[static_cast<int>(part)], ": packed as ",
            matrix.format.ToString(), " ", matrix.rows, " x ", matrix.cols, ", planned as ", format.ToString(), " ", p.n, " x ", p.k);
   if (p.kind == moe::WeightKind::kNvfp4) w.outer(expert, part) = *matrix.outer;
-  moe::PackTiles(matrix, p, w.tile(p, 0));
+  if (auto packed = moe::PackTiles(matrix, p, w.tile(p, 0)); !packed) {
+    return Fail(std::move(packed).error().At(base::StrCat("expert ", expert, " ", kPartNames[static_cast<int>(part)])));
+  }
   return {};
 }
 

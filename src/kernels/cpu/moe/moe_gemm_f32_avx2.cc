@@ -17,6 +17,7 @@ void DecodeNvfp4(const DecodeCall& c) {
   auto* out = reinterpret_cast<float*>(c.panel);
   for (int64_t b = c.k_begin / kG; b < c.k_end / kG; ++b, out += kG * kTile) {
     const std::byte* group = c.tile + b / 4 * Nvfp4GroupBytes();
+    if (b % 4 == 0) PrefetchGroup(group);
     for (int half = 0; half < 2; ++half) {  // lanes 0..7, 8..15
       const __m256 scale = _mm256_mul_ps(E4m3Scaled8(group + 512 + b % 4 * kTile + half * 8), _mm256_set1_ps(256.0f));
       for (int v = 0; v < 2; ++v) {
@@ -31,17 +32,22 @@ void DecodeNvfp4(const DecodeCall& c) {
   }
 }
 
+// See the AVX-512 file.
 void DecodeFp8(const DecodeCall& c) {
   const int64_t blocks = (c.k + c.block_cols - 1) / c.block_cols;
   const auto* scales = reinterpret_cast<const float*>(c.tile);
   const std::byte* codes = c.tile + blocks * kTile * 4;
+  const __m256 undo = _mm256_set1_ps(c.e5m2 ? 1.0f : 256.0f);
   auto* out = reinterpret_cast<float*>(c.panel);
-  for (int64_t k = c.k_begin; k < c.k_end; ++k, out += kTile) {
-    for (int half = 0; half < 2; ++half) {
-      const __m256i dword = _mm256_load_si256(reinterpret_cast<const __m256i*>(codes + k / 4 * 64 + half * 32));
-      const __m256i byte = _mm256_and_si256(_mm256_srli_epi32(dword, static_cast<int>(8 * (k % 4))), _mm256_set1_epi32(0xFF));
-      const __m256 value = _mm256_i32gather_ps(c.fp8_table, byte, 4);
-      _mm256_store_ps(out + half * 8, _mm256_mul_ps(value, _mm256_loadu_ps(scales + k / c.block_cols * kTile + half * 8)));
+  for (int64_t k = c.k_begin; k < c.k_end;) {
+    const int64_t block = k / c.block_cols, block_end = (block + 1) * c.block_cols < c.k_end ? (block + 1) * c.block_cols : c.k_end;
+    const __m256 left = _mm256_mul_ps(_mm256_loadu_ps(scales + block * kTile), undo), right = _mm256_mul_ps(_mm256_loadu_ps(scales + block * kTile + 8), undo);
+    for (; k < block_end; ++k, out += kTile) {
+      if (k % 4 == 0) PrefetchAhead(codes + k * kTile);
+      const __m256i words = _mm256_cvtepi8_epi16(_mm_load_si128(reinterpret_cast<const __m128i*>(codes + k * kTile)));
+      const __m256i half = c.e5m2 ? _mm256_slli_epi16(words, 8) : _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xBFFF)));
+      _mm256_store_ps(out, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), left));
+      _mm256_store_ps(out + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), right));
     }
   }
 }
@@ -49,6 +55,7 @@ void DecodeFp8(const DecodeCall& c) {
 void DecodeBf16(const DecodeCall& c) {
   auto* out = reinterpret_cast<float*>(c.panel);
   for (int64_t p = c.k_begin / 2; p < (c.k_end + 1) / 2; ++p, out += 2 * kTile) {
+    PrefetchAhead(c.tile + p * 64);
     for (int half = 0; half < 2; ++half) {
       const __m256i pair = _mm256_load_si256(reinterpret_cast<const __m256i*>(c.tile + p * 64 + half * 32));
       const __m256i odd = _mm256_and_si256(pair, _mm256_set1_epi32(static_cast<int>(0xFFFF0000)));
@@ -98,7 +105,7 @@ void Gemm(const GemmCall& c) {
     const TileRef& tile = c.w[t];
     for (int64_t k = 0; k < c.k; k += kPiece) {
       const int64_t end = k + kPiece < c.k ? k + kPiece : c.k;
-      if (tile.decode) tile.decode({tile.data, c.k, k, end, tile.block_cols, tile.fp8_table, reinterpret_cast<std::byte*>(panel)});
+      if (tile.decode) tile.decode({tile.data, c.k, k, end, tile.block_cols, tile.e5m2, reinterpret_cast<std::byte*>(panel)});
       const float* w = tile.decode ? panel : reinterpret_cast<const float*>(tile.data) + k * kTile;
       for (int64_t r = 0; r < c.m; r += kRows) {
         const int64_t n = c.m - r < kRows ? c.m - r : kRows;
@@ -125,6 +132,7 @@ void FewRowsBlock(const std::byte* tile, int64_t k, const std::byte* const* rows
     for (int r = 0; r < R; ++r) acc[r] = _mm256_setzero_ps();
     for (int64_t b = 0; b < k / kG; ++b) {
       const std::byte* group = tile + b / 4 * Nvfp4GroupBytes();
+      if (b % 4 == 0) PrefetchGroup(group);
       __m256 f[R];
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) f[r] = _mm256_setzero_ps();

@@ -45,6 +45,7 @@ void FewRowsBlock(const std::byte* tile, int64_t k, const std::byte* const* rows
   }
   for (int64_t b = 0; b < k / kG; ++b) {
     const std::byte* group = tile + b / 4 * Nvfp4GroupBytes();
+    if (b % 4 == 0) PrefetchGroup(group);
     const __m512i c0 = _mm512_load_si512(group + b % 4 * 128), c1 = _mm512_load_si512(group + b % 4 * 128 + 64);
     const __m512 scale = E4m3Scaled(group + 512 + b % 4 * kTile);
     __m512i w[8];
@@ -89,6 +90,7 @@ void DecodeNvfp4(const DecodeCall& c) {
   std::byte* out = c.panel;
   for (int64_t b = c.k_begin / kG; b < c.k_end / kG; ++b) {
     const std::byte* group = c.tile + b / 4 * Nvfp4GroupBytes();
+    if (b % 4 == 0) PrefetchGroup(group);
     const __m512 scale = _mm512_mul_ps(E4m3Scaled(group + 512 + b % 4 * kTile), _mm512_set1_ps(256.0f));
     for (int v = 0; v < 2; ++v) {
       const __m512i codes = _mm512_load_si512(group + b % 4 * 128 + v * 64);
@@ -104,8 +106,8 @@ void DecodeNvfp4(const DecodeCall& c) {
   }
 }
 
-// sums (+)= rows[.][k_begin ...] . panels, by pairs of inner values.
-template <int R>
+// sums (+)= rows[.][k_begin ...] . panels, by pairs of inner values. kFromMemory: weights are read for the first time, so ask for them ahead.
+template <int R, bool kFromMemory>
 void Block(const std::byte* w0, const std::byte* w1, int64_t k_begin, int64_t pairs, const std::byte* const* rows, float* sums) {
   const int32_t* x[R];
   __m512 acc[R][2];
@@ -117,6 +119,10 @@ void Block(const std::byte* w0, const std::byte* w1, int64_t k_begin, int64_t pa
   }
   const auto step = [&](int64_t p) __attribute__((always_inline)) {
     const __m512i a = _mm512_load_si512(w0 + p * 64), b = _mm512_load_si512(w1 + p * 64);
+    if constexpr (kFromMemory) {
+      PrefetchAhead(w0 + p * 64);
+      PrefetchAhead(w1 + p * 64);
+    }
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       acc[r][0] = DotPair(acc[r][0], a, x[r][p]);
@@ -138,8 +144,11 @@ void Block(const std::byte* w0, const std::byte* w1, int64_t k_begin, int64_t pa
 }
 
 using BlockFn = void (*)(const std::byte*, const std::byte*, int64_t, int64_t, const std::byte* const*, float*);
-constexpr BlockFn kBlocks[kRows + 1] = {nullptr,  Block<1>, Block<2>, Block<3>, Block<4>,  Block<5>, Block<6>,
-                                        Block<7>, Block<8>, Block<9>, Block<10>, Block<11>, Block<12>};
+template <bool kFromMemory>
+struct Blocks {
+  template <int R> static constexpr BlockFn kOf = Block<R, kFromMemory>;
+  static constexpr BlockFn kBy[kRows + 1] = {nullptr, kOf<1>, kOf<2>, kOf<3>, kOf<4>, kOf<5>, kOf<6>, kOf<7>, kOf<8>, kOf<9>, kOf<10>, kOf<11>, kOf<12>};
+};
 
 void Gemm(const GemmCall& c) {
   alignas(64) std::byte panels[2][kPiece * kTile * 2];
@@ -149,11 +158,12 @@ void Gemm(const GemmCall& c) {
     for (int t = 0; t < 2; ++t) {
       const TileRef& tile = c.w[t];
       w[t] = tile.decode ? panels[t] : tile.data + k * kTile * 2;
-      if (tile.decode) tile.decode({tile.data, c.k, k, end, 0, nullptr, panels[t]});
+      if (tile.decode) tile.decode({tile.data, c.k, k, end, 0, false, panels[t]});
     }
     for (int64_t r = 0; r < c.m; r += kRows) {
       const int64_t n = c.m - r < kRows ? c.m - r : kRows;
-      kBlocks[n](w[0], w[1], k, (end - k + 1) / 2, c.rows + r, c.sums + r * kPair);
+      const bool from_memory = r == 0 && !c.w[0].decode;
+      (from_memory ? Blocks<true>::kBy : Blocks<false>::kBy)[n](w[0], w[1], k, (end - k + 1) / 2, c.rows + r, c.sums + r * kPair);
     }
   }
 }

@@ -29,6 +29,7 @@ struct Packed {
     const __m256i table = _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
     const __m256i nibble = _mm256_set1_epi8(15);
     const std::byte* group = tile + b / 4 * Nvfp4GroupBytes();
+    if (b % 4 == 0) PrefetchGroup(group);
     const auto* codes = reinterpret_cast<const __m256i*>(group + b % 4 * 128 + half * 32);
     const __m256i lo = _mm256_load_si256(codes), hi = _mm256_load_si256(codes + 2);
     return {{_mm256_shuffle_epi8(table, _mm256_and_si256(lo, nibble)), _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi32(lo, 4), nibble)),

@@ -35,6 +35,7 @@ struct Packed {
   __m512i table = _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
   BlockOfTile operator()(int64_t b) const {
     const std::byte* group = tile + b / 4 * Nvfp4GroupBytes();
+    if (b % 4 == 0) PrefetchGroup(group);
     const __m512i lo = _mm512_load_si512(group + b % 4 * 128), hi = _mm512_load_si512(group + b % 4 * 128 + 64);
     return {{_mm512_permutexvar_epi8(lo, table), _mm512_permutexvar_epi8(_mm512_srli_epi32(lo, 4), table), _mm512_permutexvar_epi8(hi, table),
              _mm512_permutexvar_epi8(_mm512_srli_epi32(hi, 4), table)},

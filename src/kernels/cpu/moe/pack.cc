@@ -49,7 +49,7 @@ void PackFp8(const QuantizedMatrix& m, const PartLayout& p, int64_t row0, int64_
     else if (m.format.outer == tensor::Outer::kPerRow) source = m.outer + r;
     for (int64_t b = 0; b < blocks; ++b) scales[b * kTile + lane] = source[b];
     const auto* row = static_cast<const std::byte*>(m.elements) + r * m.cols;
-    for (int64_t k = 0; k < m.cols; ++k) codes[k / 4 * 64 + lane * 4 + k % 4] = row[k];
+    for (int64_t k = 0; k < m.cols; ++k) codes[k * kTile + lane] = row[k];
   }
 }
 
@@ -71,9 +71,22 @@ void PackF32(const QuantizedMatrix& m, int64_t row0, int64_t rows, std::byte* ti
   }
 }
 
+// E4M3 has NaN at 0x7F, E5M2 infinity at 0x7C and NaN above.
+base::Status CheckFinite(const QuantizedMatrix& m) {
+  const uint8_t first_bad = m.format.elem == DType::kF8E5M2 ? 0x7C : 0x7F;
+  const auto* codes = static_cast<const uint8_t*>(m.elements);
+  const int64_t n = m.rows * m.cols;
+  uint8_t worst = 0;
+  for (int64_t i = 0; i < n; ++i) worst = std::max<uint8_t>(worst, codes[i] & 0x7F);
+  if (worst < first_bad) return {};
+  const auto bad = std::count_if(codes, codes + n, [&](uint8_t c) { return (c & 0x7F) >= first_bad; });
+  return base::Fail(base::ErrorCode::kBadFile, bad, " of ", n, " FP8 values are not finite");
+}
+
 }  // namespace
 
-void PackTiles(const QuantizedMatrix& matrix, const PartLayout& p, std::byte* tile0) {
+base::Status PackTiles(const QuantizedMatrix& matrix, const PartLayout& p, std::byte* tile0) {
+  if (p.kind == WeightKind::kFp8) HB_RETURN_IF_ERROR(CheckFinite(matrix));
   for (int64_t t = 0; t < p.tiles; ++t) {
     const int64_t row0 = t * kTile, rows = std::clamp<int64_t>(p.n - row0, 0, kTile);
     std::byte* tile = tile0 + t * p.stride;
@@ -84,6 +97,7 @@ void PackTiles(const QuantizedMatrix& matrix, const PartLayout& p, std::byte* ti
       case WeightKind::kF32: PackF32(matrix, row0, rows, tile); break;
     }
   }
+  return {};
 }
 
 }  // namespace halfbyte::kernels::cpu::moe

@@ -8,8 +8,6 @@
 #include "kernels/cpu/moe/experts.h"
 #include "kernels/cpu/moe/run.h"
 #include "kernels/cpu/moe/routing.h"
-#include "numerics/e4m3.h"
-#include "numerics/e5m2.h"
 #include "platform/parallel.h"
 
 namespace halfbyte::kernels::cpu::moe {
@@ -70,18 +68,6 @@ struct Workspace {
   Scratch hidden, y;
   std::vector<Gemm> gate_up, down;  // by group
 };
-
-const float* Fp8Table(DType dtype) {
-  static const auto* const tables = [] {
-    auto* t = new std::array<std::array<float, 256>, 2>;
-    for (int i = 0; i < 256; ++i) {
-      (*t)[0][i] = numerics::E4m3ToFloat(static_cast<uint8_t>(i));
-      (*t)[1][i] = numerics::E5m2ToFloat(static_cast<uint8_t>(i));
-    }
-    return t;
-  }();
-  return (*tables)[dtype == DType::kF8E5M2 ? 1 : 0].data();
-}
 
 // body(i) for i in [0, n), in order of i as threads become free.
 template <typename Body>
@@ -200,8 +186,7 @@ class MoeRun {
 
   TileRef Tile(const MoeKernel& kernel, int64_t expert, ExpertPart part, int64_t tile) const {
     const PartLayout& p = w_.layout(expert, part);
-    const bool fp8 = p.kind == WeightKind::kFp8;
-    return {w_.tile(p, tile), kernel.decode, p.block_cols, fp8 ? Fp8Table(spec_.formats[expert][static_cast<int>(part)].elem) : nullptr};
+    return {w_.tile(p, tile), kernel.decode, p.block_cols, p.e5m2};
   }
 
   // Rows [begin, end) by a pair of tiles; after(sums, row scales) takes the sums. record_of: sorted position -> row of the operand.

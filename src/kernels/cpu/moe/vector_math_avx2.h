@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/moe/prefetch.h"
+
 namespace halfbyte::kernels::cpu::moe {
 namespace {
 
