@@ -21,6 +21,9 @@ base::Result<Peak> FindPeak(std::span<const float> logits);
 // below e^-87 the result is 0.
 void ExpWeights(std::span<const float> logits, float max, float inverse_temperature, float* out);
 
+// out[i] = min(255, floor((max - logits[i]) * scale)), for max >= every logit and scale > 0.
+void Buckets(std::span<const float> logits, float max, float scale, uint8_t* out);
+
 // ln of the sum of exp(logits), in FP64.
 double LogSumExp(std::span<const float> logits, float max);
 

@@ -30,11 +30,9 @@ void TruncatedDistribution::FillBuckets(float peak, float inverse_temperature) {
   ExpWeights(logits_, peak, inverse_temperature, weights_.data());
   bucket_weight_.fill(0);
   bucket_count_.fill(0);
-  const float scale = inverse_temperature * kBucketsPerNat;
+  Buckets(logits_, peak, inverse_temperature * kBucketsPerNat, bucket_of_.data());
   for (size_t i = 0; i < n; ++i) {
-    const float distance = (peak - logits_[i]) * scale;  // +inf for a logit of -inf
-    const size_t b = distance < static_cast<float>(kBuckets - 1) ? static_cast<size_t>(distance) : kBuckets - 1;
-    bucket_of_[i] = static_cast<uint8_t>(b);
+    const size_t b = bucket_of_[i];
     bucket_weight_[b] += weights_[i];
     ++bucket_count_[b];
   }
