@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     (void)tokenizer.error().ToString();
     return 0;
   }
-  for (std::string_view sample : {"", " ", "a", "ab  c\n", "It's 12 caf\u00e9 e\u0301 \u4f60\u2581<s>", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xFF"}) {
+  for (std::string_view sample : {"", " ", "a", "ab  c\n", "It's 12 caf\u00e9 e\u0301 \u4f60\u2581<s>",
+                                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xFF"}) {
     std::vector<int32_t> ids = tokenizer->Encode(sample, true);
     for (int32_t id : ids) {
       // A template may name ids that the vocabulary lacks; they show as nothing.

@@ -31,10 +31,12 @@ Tokenizer MakeTokenizer(bool byte_level) {
   for (int b = 0; b < 256; ++b) {
     char fallback[8];
     std::snprintf(fallback, sizeof fallback, "<0x%02X>", static_cast<unsigned>(b));
-    vocabulary.Set(byte_level ? text::BytesToChars(std::string(1, static_cast<char>(b))) : std::string(fallback), base::Json(next++));
+    vocabulary.Set(byte_level ? text::BytesToChars(std::string(1, static_cast<char>(b))) : std::string(fallback),
+                   base::Json(next++));
   }
   if (!byte_level) for (const char* letter : {"a", "b", "\u2581", "\u00e9"}) vocabulary.Set(letter, base::Json(next++));
-  for (auto [left, right] : {std::pair<std::string, std::string>{"a", "b"}, {"a", "a"}, {"aa", "aa"}, {byte_level ? "\u0120" : "\u2581", "a"}}) {
+  for (auto [left, right] :
+       {std::pair<std::string, std::string>{"a", "b"}, {"a", "a"}, {"aa", "aa"}, {byte_level ? "\u0120" : "\u2581", "a"}}) {
     vocabulary.Set(left + right, base::Json(next++));
     merges.Push(base::Json(base::Json::Array{base::Json(left), base::Json(right)}));
   }

@@ -44,10 +44,12 @@ base::Status Run(const Options& options) {
 void RegisterTokenize(CLI::App& program, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("tokenize", "text to token ids: {\"ids\": [...]}");
-  command->add_option("--model", options->model, "folder with a tokenizer.json, org/name in the Hugging Face cache, or demo")->capture_default_str();
+  command->add_option("--model", options->model, "folder with a tokenizer.json, org/name in the Hugging Face cache, or demo")
+      ->capture_default_str();
   options->text_option = command->add_option("--text", options->text, "the text; stdin without it");
   command->add_flag("--no-special-tokens", options->no_special, "leave out the tokens that the post-processor puts around a text");
-  command->add_flag("--jsonl", options->jsonl, "each line of stdin is {\"text\", \"add_special_tokens\"} and gives one line {\"ids\"} or {\"error\"}");
+  command->add_flag("--jsonl", options->jsonl,
+                    "each line of stdin is {\"text\", \"add_special_tokens\"} and gives one line {\"ids\"} or {\"error\"}");
   command->callback([options, &context] { context.command = [options] { return Run(*options); }; });
 }
 

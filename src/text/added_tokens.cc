@@ -15,7 +15,8 @@ using base::Result;
 PatternSet::PatternSet(const std::vector<std::pair<std::string, const AddedToken*>>& patterns) {
   for (const auto& p : patterns) if (!p.first.empty()) sorted_.push_back(p);
   std::stable_sort(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  sorted_.erase(std::unique(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.first == b.first; }), sorted_.end());
+  sorted_.erase(std::unique(sorted_.begin(), sorted_.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
+                sorted_.end());
   for (const auto& p : sorted_) starts_[static_cast<unsigned char>(p.first[0])] = true;
   if (std::count(starts_.begin(), starts_.end(), true) == 1) only_start_ = static_cast<unsigned char>(sorted_[0].first[0]);
 }
@@ -25,7 +26,9 @@ const AddedToken* PatternSet::LongestAt(std::string_view text, size_t* length) c
   auto low = sorted_.begin(), high = sorted_.end();
   const AddedToken* best = nullptr;
   for (size_t depth = 0; depth < text.size(); ++depth) {
-    auto byte_of = [depth](const auto& p) { return depth < p.first.size() ? static_cast<int>(static_cast<unsigned char>(p.first[depth])) : -1; };
+    auto byte_of = [depth](const auto& p) {
+      return depth < p.first.size() ? static_cast<int>(static_cast<unsigned char>(p.first[depth])) : -1;
+    };
     int wanted = static_cast<unsigned char>(text[depth]);
     low = std::partition_point(low, high, [&](const auto& p) { return byte_of(p) < wanted; });
     high = std::partition_point(low, high, [&](const auto& p) { return byte_of(p) <= wanted; });

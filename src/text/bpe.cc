@@ -63,7 +63,8 @@ void Bpe::ReserveMerges(size_t count) {
 base::Status Bpe::AddMerge(std::string_view left, std::string_view right) {
   int32_t a = vocabulary_.Find(left), b = vocabulary_.Find(right);
   auto missing = [&](std::string_view token) {
-    return base::Fail(base::ErrorCode::kBadFile, "merge ", next_rank_, " needs the token \"", token, "\", which is not in the vocabulary");
+    return base::Fail(base::ErrorCode::kBadFile, "merge ", next_rank_, " needs the token \"", token,
+                      "\", which is not in the vocabulary");
   };
   if (a < 0) return missing(left);
   if (b < 0) return missing(right);

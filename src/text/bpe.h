@@ -72,7 +72,9 @@ class Bpe {
   struct MergeSlot { uint64_t pair = kFree; Merge merge{}; };
   static constexpr Merge kNoMerge{UINT32_MAX, -1};
 
-  static uint64_t Pair(int32_t left, int32_t right) { return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right); }
+  static uint64_t Pair(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+  }
   size_t SlotOf(uint64_t pair) const { return static_cast<size_t>(pair * 0x9E3779B97F4A7C15u >> merge_shift_); }
   Merge FindMerge(int32_t left, int32_t right) const {
     uint64_t pair = Pair(left, right);

@@ -53,7 +53,8 @@ CodeSet LowercaseSet() { CodeSet set = CategorySet("ll"); set.AddAll(OtherLowerc
 
 std::string Folded(std::string_view name) {
   std::string out;
-  for (char c : name) if (c != ' ' && c != '_' && c != '-') out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  for (char c : name)
+    if (c != ' ' && c != '_' && c != '-') out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
   return out;
 }
 

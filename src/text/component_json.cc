@@ -23,8 +23,10 @@ tl::unexpected<base::Error> UnknownComponent(std::string_view kind, std::string_
 base::Result<SplitPattern> PatternFromJson(const Json& json) {
   const Json* pattern = json.Find("pattern");
   if (pattern == nullptr) return Fail(ErrorCode::kBadFile, "\"pattern\" is missing");
-  if (const Json* text = pattern->Find("String"); text != nullptr && text->is_string()) return SplitPattern::FromLiteral(text->as_string());
-  if (const Json* text = pattern->Find("Regex"); text != nullptr && text->is_string()) return SplitPattern::FromRegex(text->as_string());
+  if (const Json* text = pattern->Find("String"); text != nullptr && text->is_string())
+    return SplitPattern::FromLiteral(text->as_string());
+  if (const Json* text = pattern->Find("Regex"); text != nullptr && text->is_string())
+    return SplitPattern::FromRegex(text->as_string());
   return Fail(ErrorCode::kBadFile, "\"pattern\" must be {\"String\": text} or {\"Regex\": text}");
 }
 
@@ -32,7 +34,8 @@ base::Result<char32_t> CharacterFromJson(const Json& json, std::string_view key,
   HB_ASSIGN_OR_RETURN(std::string text, json.GetStringOr(key, ""));
   if (text.empty()) return otherwise;
   Utf8Step step = StepUtf8(text);
-  if (step.kind != Utf8Step::kCharacter || step.size != text.size()) return Fail(ErrorCode::kBadFile, "\"", key, "\" must be one character");
+  if (step.kind != Utf8Step::kCharacter || step.size != text.size())
+    return Fail(ErrorCode::kBadFile, "\"", key, "\" must be one character");
   return DecodeValid(text.data()).code;
 }
 

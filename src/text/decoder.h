@@ -21,7 +21,8 @@ class TextSink {
  public:
   template <typename Function>
     requires(!std::is_same_v<std::remove_const_t<Function>, TextSink>)
-  TextSink(Function& f) : object_(&f), call_([](void* object, std::string_view text) { (*static_cast<Function*>(object))(text); }) {}
+  TextSink(Function& f)
+      : object_(&f), call_([](void* object, std::string_view text) { (*static_cast<Function*>(object))(text); }) {}
   void operator()(std::string_view text) const { call_(object_, text); }
 
  private:

@@ -243,7 +243,8 @@ class MetaspaceStep : public DecoderStep {
  public:
   MetaspaceStep(char32_t replacement, bool drop_first) : drop_first_(drop_first) { AppendUtf8(mark_, replacement); }
   StagePointer Start(StageOptions options) const override {
-    return MakeMapStage([this](std::string& token, bool first) { ReplaceAll(token, mark_, first && drop_first_ ? "" : " "); }, options.fused);
+    return MakeMapStage([this](std::string& token, bool first) { ReplaceAll(token, mark_, first && drop_first_ ? "" : " "); },
+                        options.fused);
   }
   bool MapToken(std::string& token, bool) const override { ReplaceAll(token, mark_, " "); return false; }
 
@@ -318,10 +319,18 @@ class JoinStep : public DecoderStep {
 DecoderStepPointer MakeByteLevelStep() { return std::make_shared<ByteLevelStep>(); }
 DecoderStepPointer MakeByteFallbackStep() { return std::make_shared<ByteFallbackStep>(); }
 DecoderStepPointer MakeFuseStep() { return std::make_shared<FuseStep>(); }
-DecoderStepPointer MakeStripStep(char32_t content, int64_t start, int64_t stop) { return std::make_shared<StripStep>(content, start, stop); }
-DecoderStepPointer MakeReplaceStep(SplitPattern pattern, std::string content) { return std::make_shared<ReplaceStep>(std::move(pattern), std::move(content)); }
-DecoderStepPointer MakeMetaspaceStep(char32_t replacement, bool drop_first) { return std::make_shared<MetaspaceStep>(replacement, drop_first); }
-DecoderStepPointer MakeWordPieceStep(std::string prefix, bool cleanup) { return std::make_shared<WordPieceStep>(std::move(prefix), cleanup); }
+DecoderStepPointer MakeStripStep(char32_t content, int64_t start, int64_t stop) {
+  return std::make_shared<StripStep>(content, start, stop);
+}
+DecoderStepPointer MakeReplaceStep(SplitPattern pattern, std::string content) {
+  return std::make_shared<ReplaceStep>(std::move(pattern), std::move(content));
+}
+DecoderStepPointer MakeMetaspaceStep(char32_t replacement, bool drop_first) {
+  return std::make_shared<MetaspaceStep>(replacement, drop_first);
+}
+DecoderStepPointer MakeWordPieceStep(std::string prefix, bool cleanup) {
+  return std::make_shared<WordPieceStep>(std::move(prefix), cleanup);
+}
 DecoderStepPointer MakeBpeSuffixStep(std::string suffix) { return std::make_shared<BpeSuffixStep>(std::move(suffix)); }
 DecoderStepPointer MakeJoinStep() { return std::make_shared<JoinStep>(); }
 

@@ -102,8 +102,8 @@ void DropAccent(std::string& out, char32_t code) {
 // The clean-up of SentencePiece's nmt rules: control characters go, characters that act as blanks become one.
 void CleanNmt(std::string& out, char32_t c) {
   bool control = (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
-  bool blank = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 ||
-               c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+  bool blank = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 ||
+               c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
   if (control) return;
   AppendUtf8(out, blank ? U' ' : c);
 }
@@ -162,7 +162,8 @@ Status AddBert(const Json& json, Steps& steps) {
 
 Status Add(const Json& json, Steps& steps, int depth) {
   HB_ASSIGN_OR_RETURN(std::string type, ComponentType(json, depth));
-  if (type == "Sequence") return ForEachComponent(json, "normalizers", [&](const Json& part) { return Add(part, steps, depth + 1); });
+  if (type == "Sequence")
+    return ForEachComponent(json, "normalizers", [&](const Json& part) { return Add(part, steps, depth + 1); });
   if (type == "NFC") return AddStep<NormalFormStep>(steps, NormalForm::kNfc);
   if (type == "NFD") return AddStep<NormalFormStep>(steps, NormalForm::kNfd);
   if (type == "NFKC") return AddStep<NormalFormStep>(steps, NormalForm::kNfkc);

@@ -16,7 +16,8 @@ using base::Status;
 namespace {
 
 Result<int32_t> TokenId(const Json& json) {
-  if (!json.is_int() || json.as_int() < 0 || json.as_int() > Vocabulary::kMaxId) return Fail(ErrorCode::kBadFile, "a token id is wanted, not ", json.Dump());
+  if (!json.is_int() || json.as_int() < 0 || json.as_int() > Vocabulary::kMaxId)
+    return Fail(ErrorCode::kBadFile, "a token id is wanted, not ", json.Dump());
   return static_cast<int32_t>(json.as_int());
 }
 
@@ -28,7 +29,8 @@ Result<std::vector<int32_t>> SpecialIds(const Json& json, const std::string& nam
     for (const Json& e : all->as_array()) if (const Json* id = e.Find("id"); id != nullptr && *id == Json(name)) entry = &e;
   }
   const Json* ids = entry != nullptr ? entry->Find("ids") : nullptr;
-  if (ids == nullptr || !ids->is_array()) return Fail(ErrorCode::kBadFile, "the template uses ", name, ", which \"special_tokens\" does not define");
+  if (ids == nullptr || !ids->is_array())
+    return Fail(ErrorCode::kBadFile, "the template uses ", name, ", which \"special_tokens\" does not define");
   std::vector<int32_t> out;
   for (const Json& id : ids->as_array()) { HB_ASSIGN_OR_RETURN(out.emplace_back(), TokenId(id)); }
   return out;
@@ -51,7 +53,8 @@ Result<std::string> PieceName(const Json& piece) {
 
 Result<PostProcessor::Frame> PostProcessor::Template(const Json& json) {
   const Json* pieces = json.Find("single");
-  if (pieces == nullptr || !pieces->is_array()) return Fail(ErrorCode::kBadFile, "a TemplateProcessing without the list \"single\"");
+  if (pieces == nullptr || !pieces->is_array())
+    return Fail(ErrorCode::kBadFile, "a TemplateProcessing without the list \"single\"");
   Frame frame;
   bool text_seen = false;
   for (const Json& piece : pieces->as_array()) {
@@ -71,7 +74,8 @@ Result<PostProcessor::Frame> PostProcessor::Template(const Json& json) {
 
 Status PostProcessor::Add(const Json& json, std::vector<Frame>& frames, int depth) {
   HB_ASSIGN_OR_RETURN(std::string type, ComponentType(json, depth));
-  if (type == "Sequence") return ForEachComponent(json, "processors", [&](const Json& part) { return Add(part, frames, depth + 1); });
+  if (type == "Sequence")
+    return ForEachComponent(json, "processors", [&](const Json& part) { return Add(part, frames, depth + 1); });
   if (type == "ByteLevel") return {};
   if (type == "TemplateProcessing") {
     HB_ASSIGN_OR_RETURN(frames.emplace_back(), Template(json));
@@ -81,7 +85,8 @@ Status PostProcessor::Add(const Json& json, std::vector<Frame>& frames, int dept
     Frame frame;
     for (bool first : {true, false}) {
       const Json* pair = json.Find(first ? "cls" : "sep");  // ["[CLS]", 101]
-      if (pair == nullptr || !pair->is_array() || pair->as_array().size() != 2) return Fail(ErrorCode::kBadFile, type, " without \"cls\" or \"sep\"");
+      if (pair == nullptr || !pair->is_array() || pair->as_array().size() != 2)
+        return Fail(ErrorCode::kBadFile, type, " without \"cls\" or \"sep\"");
       HB_ASSIGN_OR_RETURN((first ? frame.before : frame.after).emplace_back(), TokenId(pair->as_array()[1]));
     }
     frames.push_back(std::move(frame));

@@ -70,7 +70,8 @@ void SplitBy(Piece piece, Behavior behavior, bool invert, PieceSink sink, Walk w
 
 class SplitStep : public PreTokenizerStep {
  public:
-  SplitStep(SplitPattern pattern, Behavior behavior, bool invert) : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  SplitStep(SplitPattern pattern, Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
   void Run(Piece piece, PieceSink sink) const override {
     SplitBy(piece, behavior_, invert_, sink, [this](std::string_view text, auto on_part) { pattern_.Walk(text, on_part); });
   }
@@ -130,7 +131,8 @@ class WhitespaceStep : public PreTokenizerStep {
 
 class ByteLevelStep : public PreTokenizerStep {
  public:
-  ByteLevelStep(bool add_prefix_space, std::optional<SplitPattern> pattern) : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
+  ByteLevelStep(bool add_prefix_space, std::optional<SplitPattern> pattern)
+      : add_prefix_space_(add_prefix_space), pattern_(std::move(pattern)) {}
   void Run(Piece piece, PieceSink sink) const override {
     std::string with_space;
     if (add_prefix_space_ && !piece.text.starts_with(' ')) {
@@ -156,7 +158,9 @@ class ByteCharsStep : public PreTokenizerStep {
 class MetaspaceStep : public PreTokenizerStep {
  public:
   enum class Prepend { kAlways, kFirst, kNever };
-  MetaspaceStep(char32_t replacement, Prepend prepend, bool split) : prepend_(prepend), split_(split) { AppendUtf8(mark_, replacement); }
+  MetaspaceStep(char32_t replacement, Prepend prepend, bool split) : prepend_(prepend), split_(split) {
+    AppendUtf8(mark_, replacement);
+  }
   void Run(Piece piece, PieceSink sink) const override {
     std::string text;
     text.reserve(piece.text.size() * 2);

@@ -45,7 +45,9 @@ struct Regex::Code {
 base::Result<Regex> Regex::Compile(std::string_view pattern) {
   // Written-out classes make a pattern some hundred times longer; published ones have a few hundred bytes.
   constexpr size_t kLongest = 16384;
-  if (pattern.size() > kLongest) return base::Fail(base::ErrorCode::kUnsupported, "a regular expression of ", pattern.size(), " bytes (at most ", kLongest, ")");
+  if (pattern.size() > kLongest)
+    return base::Fail(base::ErrorCode::kUnsupported, "a regular expression of ", pattern.size(), " bytes (at most ", kLongest,
+                      ")");
   HB_ASSIGN_OR_RETURN(std::string translated, TranslateRegex(pattern));
   return CompileTranslated(translated, pattern);
 }
@@ -84,7 +86,9 @@ bool Regex::Search(std::string_view text, size_t from, Match* match) const {
   if (status == PCRE2_ERROR_JIT_STACKLIMIT) { memory.GrowStack(); status = run(0); }
   if (status == PCRE2_ERROR_JIT_STACKLIMIT) status = run(PCRE2_NO_JIT);  // the interpreter keeps its stack on the heap
   if (status < 0) {
-    if (status != PCRE2_ERROR_NOMATCH) base::LogWarning("a tokenizer's regular expression gave up on a text of ", text.size(), " bytes (PCRE2 error ", status, ")");
+    if (status != PCRE2_ERROR_NOMATCH)
+      base::LogWarning("a tokenizer's regular expression gave up on a text of ", text.size(), " bytes (PCRE2 error ", status,
+                       ")");
     return false;
   }
   const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(memory.match);

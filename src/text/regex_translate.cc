@@ -60,7 +60,8 @@ class Translator {
     return d.code;
   }
   tl::unexpected<base::Error> Bad(std::string_view what) const {
-    return Fail(ErrorCode::kUnsupported, "the regular expression ", in_.substr(0, 200), " has ", what, " at byte ", at_, ", which is not supported");
+    return Fail(ErrorCode::kUnsupported, "the regular expression ", in_.substr(0, 200), " has ", what, " at byte ", at_,
+                ", which is not supported");
   }
 
   // ---- structure ----

@@ -38,7 +38,8 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path, error)) return Fail(ErrorCode::kBadFile, path.string(), ": not a regular file");
   std::ifstream in(path, std::ios::binary);
   std::string text(static_cast<size_t>(std::filesystem::file_size(path, error)), '\0');
-  if (!in || error || !in.read(text.data(), static_cast<std::streamsize>(text.size()))) return Fail(ErrorCode::kIo, path.string(), ": cannot be read");
+  if (!in || error || !in.read(text.data(), static_cast<std::streamsize>(text.size())))
+    return Fail(ErrorCode::kIo, path.string(), ": cannot be read");
   return text;
 }
 
@@ -72,7 +73,8 @@ Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json) {
   HB_ASSIGN_OR_RETURN(impl->added, AddedTokens::FromJson(file.settings.Find("added_tokens"), file.vocabulary, impl->normalizer));
   for (const char* key : {"truncation", "padding"}) {
     const Json* value = file.settings.Find(key);
-    if (value != nullptr && !value->is_null()) base::LogDebug("tokenizer.json: \"", key, "\" is for batches in training and is not applied");
+    if (value != nullptr && !value->is_null())
+      base::LogDebug("tokenizer.json: \"", key, "\" is for batches in training and is not applied");
   }
 
   HB_ASSIGN_OR_RETURN_AT(Bpe::Options options, ReadModelOptions(file.model), "\"model\"");
@@ -81,7 +83,8 @@ Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json) {
     options.unknown_id = file.vocabulary.Find(options.unknown);
     const AddedToken* token = impl->added.Find(options.unknown);
     if (options.unknown_id < 0 && token != nullptr) options.unknown_id = token->id;
-    if (options.unknown_id < 0) base::LogWarning("tokenizer.json: the unk_token ", options.unknown, " is no token; unknown characters are left out");
+    if (options.unknown_id < 0)
+      base::LogWarning("tokenizer.json: the unk_token ", options.unknown, " is no token; unknown characters are left out");
   }
   impl->model = Bpe(std::move(file.vocabulary), std::move(options));
   if (auto status = ReadMerges(file.merges, impl->model); !status) return Fail(std::move(status).error().At("\"merges\""));

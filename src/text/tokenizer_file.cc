@@ -51,8 +51,10 @@ Status ReadVocabulary(std::string_view text, Vocabulary& vocabulary) {
   JsonCursor cursor(text);
   HB_RETURN_IF_ERROR(cursor.Object([&](std::string_view token) -> Status {
     HB_ASSIGN_OR_RETURN(int64_t id, cursor.Integer());
-    if (id < 0 || id > Vocabulary::kMaxId) return cursor.Bad(base::StrCat("the token id ", id, " is not between 0 and ", Vocabulary::kMaxId));
-    if (!vocabulary.Add(token, static_cast<int32_t>(id))) return cursor.Bad(base::StrCat("the token \"", token, "\" appears twice"));
+    if (id < 0 || id > Vocabulary::kMaxId)
+      return cursor.Bad(base::StrCat("the token id ", id, " is not between 0 and ", Vocabulary::kMaxId));
+    if (!vocabulary.Add(token, static_cast<int32_t>(id)))
+      return cursor.Bad(base::StrCat("the token \"", token, "\" appears twice"));
     return {};
   }));
   return cursor.End();
@@ -96,7 +98,8 @@ Status ReadMerges(std::string_view merges, Bpe& model) {
       HB_ASSIGN_OR_RETURN(std::string_view both, cursor.String(left_buffer));
       if (both.starts_with("#version")) return {};
       size_t space = both.find(' ');
-      if (space == both.npos || both.find(' ', space + 1) != both.npos) return cursor.Bad("a merge is two tokens with a space between");
+      if (space == both.npos || both.find(' ', space + 1) != both.npos)
+        return cursor.Bad("a merge is two tokens with a space between");
       return model.AddMerge(both.substr(0, space), both.substr(space + 1));
     }
     std::string_view part[2];

@@ -90,7 +90,8 @@ class CodePointTable {
     // Neighbouring blocks are mostly equal (ideographs, unassigned planes), so only the last few are compared.
     size_t stored = values_.size() / 256;
     for (size_t b = stored > 8 ? stored - 8 : 0; b < stored; ++b)
-      if (std::equal(block.begin(), block.end(), values_.begin() + static_cast<ptrdiff_t>(b * 256))) return static_cast<uint16_t>(b);
+      if (std::equal(block.begin(), block.end(), values_.begin() + static_cast<ptrdiff_t>(b * 256)))
+        return static_cast<uint16_t>(b);
     values_.insert(values_.end(), block.begin(), block.end());
     return static_cast<uint16_t>(stored);
   }

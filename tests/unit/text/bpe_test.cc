@@ -101,7 +101,8 @@ TEST(Bpe, ThreadsShareATokenizer) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (const base::Json& row : rows)
-        wrong += tokenizer.Encode(row.Find("text")->as_string(), row.Find("add_special_tokens")->as_bool()) != Ids(*row.Find("ids"));
+        wrong +=
+            tokenizer.Encode(row.Find("text")->as_string(), row.Find("add_special_tokens")->as_bool()) != Ids(*row.Find("ids"));
     });
   }
   for (std::thread& t : threads) t.join();

@@ -32,7 +32,9 @@ Json PreTokenize(const Json& component, const std::string& text) {
   if (!pre_tokenizer) return Json(pre_tokenizer.error().ToString());
   Json::Array pieces;
   // The library writes bytes as characters in the pre-tokenizer, we do in the model.
-  auto add = [&](Piece piece) { pieces.push_back(pre_tokenizer->gives_bytes() ? Json(BytesToChars(piece.text)) : Json(piece.text)); };
+  auto add = [&](Piece piece) {
+    pieces.push_back(pre_tokenizer->gives_bytes() ? Json(BytesToChars(piece.text)) : Json(piece.text));
+  };
   pre_tokenizer->Run({text, true}, add);
   return Json(pieces);
 }
@@ -77,7 +79,8 @@ TEST(Components, SmallTokenizersAsTheLibrary) {
       const Json::Array& fields = c.as_array();
       const std::string& text = fields[0].as_string();
       std::vector<int32_t> ids = Ids(fields[2]);
-      EXPECT_EQ(tokenizer->Encode(text, fields[1].as_bool()), ids) << row.Find("json")->Dump().substr(0, 900) << "\n of " << fields[0].Dump();
+      EXPECT_EQ(tokenizer->Encode(text, fields[1].as_bool()), ids)
+          << row.Find("json")->Dump().substr(0, 900) << "\n of " << fields[0].Dump();
       EXPECT_EQ(tokenizer->Decode(ids, false), fields[3].as_string());
       EXPECT_EQ(tokenizer->Decode(ids, true), fields[4].as_string());
     }
@@ -90,7 +93,8 @@ TEST(Components, StreamsGiveTheSameAsWholeTexts) {
   for (const Json& row : rows) {
     if (row.Find("kind") == nullptr || row.Find("kind")->as_string() != "decoder") continue;
     for (const Json& given : tokens.as_array())
-      EXPECT_EQ(Decode(*row.Find("json"), given, true).Dump(), Decode(*row.Find("json"), given, false).Dump()) << row.Find("json")->Dump();
+      EXPECT_EQ(Decode(*row.Find("json"), given, true).Dump(), Decode(*row.Find("json"), given, false).Dump())
+          << row.Find("json")->Dump();
   }
 }
 

@@ -21,7 +21,8 @@ std::string MatchedRanges(const Regex& regex) {
     set.Add(d.code, d.code);
   });
   std::string out;
-  for (const CodeRange& r : set.ranges()) out += base::StrCat("[", static_cast<uint32_t>(r.first), ",", static_cast<uint32_t>(r.last), "]");
+  for (const CodeRange& r : set.ranges())
+    out += base::StrCat("[", static_cast<uint32_t>(r.first), ",", static_cast<uint32_t>(r.last), "]");
   return out;
 }
 
@@ -32,14 +33,27 @@ TEST(Regex, ClassesFollowUnicode16) {
     auto regex = Regex::Compile(row.Find("class")->as_string());
     ASSERT_TRUE(regex) << regex.error().ToString();
     std::string want;
-    for (const base::Json& r : row.Find("ranges")->as_array()) want += base::StrCat("[", r.as_array()[0].as_int(), ",", r.as_array()[1].as_int(), "]");
+    for (const base::Json& r : row.Find("ranges")->as_array())
+      want += base::StrCat("[", r.as_array()[0].as_int(), ",", r.as_array()[1].as_int(), "]");
     EXPECT_EQ(MatchedRanges(*regex), want) << row.Find("class")->as_string();
   }
 }
 
 TEST(Regex, RefusesWhatItCannotTranslateByName) {
-  for (auto [pattern, what] : {std::pair("a\\Gb", "\\G"), {"(?x) a b", "option"}, {"\\p{Klingon}", "Klingon"}, {"(?~abc)", "option"}, {"\\g<1>", "\\g"}, {"(*UTF)a", "(*"},
-                               {"a(?i)b|c", "middle"}, {"[a", "open"}, {"(a", "open"}, {"a)", "unmatched"}, {"*a", "quantifier"}, {"[[:nope:]]", "nope"}, {"\\xD", ""}, {"[z-a]", "backwards"}}) {
+  for (auto [pattern, what] : {std::pair("a\\Gb", "\\G"),
+                               {"(?x) a b", "option"},
+                               {"\\p{Klingon}", "Klingon"},
+                               {"(?~abc)", "option"},
+                               {"\\g<1>", "\\g"},
+                               {"(*UTF)a", "(*"},
+                               {"a(?i)b|c", "middle"},
+                               {"[a", "open"},
+                               {"(a", "open"},
+                               {"a)", "unmatched"},
+                               {"*a", "quantifier"},
+                               {"[[:nope:]]", "nope"},
+                               {"\\xD", ""},
+                               {"[z-a]", "backwards"}}) {
     auto regex = Regex::Compile(pattern);
     if (std::string_view(what).empty()) { EXPECT_TRUE(regex) << pattern; continue; }
     ASSERT_FALSE(regex) << pattern;
@@ -57,7 +71,8 @@ TEST(Regex, SyntaxErrorsOfPcreAreErrors) {
 TEST(Regex, EmptyMatchesEnd) {
   auto regex = Regex::Compile("x*");
   std::string out;
-  regex->Walk("axxé", [&](size_t begin, size_t end, bool is_match) { out += base::StrCat(begin, "-", end, is_match ? "m " : " "); });
+  regex->Walk("axxé",
+              [&](size_t begin, size_t end, bool is_match) { out += base::StrCat(begin, "-", end, is_match ? "m " : " "); });
   EXPECT_EQ(out, "0-0m 0-1 1-3m 3-5 5-5m ");
 }
 
@@ -81,7 +96,8 @@ TEST(CodeSet, Algebra) {
   ASSERT_EQ(a.ranges().size(), 2u);
   EXPECT_TRUE(a.Contains('h') && a.Contains('z') && !a.Contains('i'));
   CodeSet not_a = a.Complement();
-  EXPECT_TRUE(!not_a.Contains('b') && not_a.Contains('i') && not_a.Contains(0x10FFFF) && not_a.Contains(0) && !not_a.Contains(0xD800));
+  EXPECT_TRUE(!not_a.Contains('b') && not_a.Contains('i') && not_a.Contains(0x10FFFF) && not_a.Contains(0) &&
+              !not_a.Contains(0xD800));
   a.IntersectWith(not_a);
   EXPECT_TRUE(a.ranges().empty());
 }

@@ -28,8 +28,11 @@ const char* const kPatterns[] = {
 // Characters that the patterns tell apart come often; the rest of Unicode now and then.
 std::string RandomText(std::mt19937& random) {
   static const std::u32string kTelling =
-      U"  \t\n\r\n\u00A0\u3000\u2028\u0085abcXYZsStTmMdDrelvLL''''\u2019019\u00B2\u0663\u2167.,!-/_()<|>$+^`\u00E9\u00C9\u01C5\u02B0\u00AA\u4E00\u9FA5\u9FA6\u3042\u30A2"
-      U"\u30FB\u0301\u0903\u0940\u20DD\u017F\u212A\u05D0\u0E01\u200B\u200D\uFEFF\u0000\u001F\u007F\uFFFD\U0001F600\U0001F3FD\U00010D50\U00016EA0\uE000\u0378";
+      U"  "
+      U"\t\n\r\n\u00A0\u3000\u2028\u0085abcXYZsStTmMdDrelvLL''''\u2019019\u00B2\u0663\u2167.,!-/"
+      U"_()<|>$+^`\u00E9\u00C9\u01C5\u02B0\u00AA\u4E00\u9FA5\u9FA6\u3042\u30A2"
+      U"\u30FB\u0301\u0903\u0940\u20DD\u017F\u212A\u05D0\u0E01\u200B\u200D\uFEFF\u0000\u001F\u007F\uFFFD\U0001F600\U0001F3FD"
+      U"\U00010D50\U00016EA0\uE000\u0378";
   std::string text;
   for (size_t i = random() % 24; i > 0; --i) {
     char32_t code = random() % 12 == 0 ? static_cast<char32_t>(random() % 0x110000) : kTelling[random() % kTelling.size()];
@@ -42,7 +45,8 @@ std::string RandomText(std::mt19937& random) {
 template <typename Pattern>
 std::string Cuts(const Pattern& pattern, const std::string& text) {
   std::string out;
-  pattern.Walk(text, [&](size_t begin, size_t end, bool is_match) { out += base::StrCat(begin, "-", end, is_match ? "m " : " "); });
+  pattern.Walk(text,
+               [&](size_t begin, size_t end, bool is_match) { out += base::StrCat(begin, "-", end, is_match ? "m " : " "); });
   return out;
 }
 
@@ -77,7 +81,8 @@ TEST(SplitPattern, EveryCodePointAloneAndBetweenLetters) {
 }
 
 TEST(SplitPattern, HostileTextsTakeLinearTime) {
-  std::string parts[] = {std::string(1'000'000, 'a'), std::string(1'000'000, ' '), std::string(1'000'000, '\n'), std::string(1'000'000, '\''), std::string(1'000'000, '1')};
+  std::string parts[] = {std::string(1'000'000, 'a'), std::string(1'000'000, ' '), std::string(1'000'000, '\n'),
+                         std::string(1'000'000, '\''), std::string(1'000'000, '1')};
   std::string mixed, marks;
   for (int i = 0; i < 300'000; ++i) mixed += i % 1000 ? " " : " \nx";
   for (int i = 0; i < 300'000; ++i) marks += "\u0301";

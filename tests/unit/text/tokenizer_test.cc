@@ -28,18 +28,33 @@ TEST(TokenizerErrors, UnknownComponentsAreNamed) {
 }
 
 TEST(TokenizerErrors, BrokenFilesSayWhatIsWrong) {
-  for (auto [json, what] : {std::pair<std::string, const char*>{"", "missing"}, {"[]", "missing"}, {"{}", "\"model\" is missing"}, {"{\"model\":{}}", "not supported"},
-                            {R"({"model":{"type":"BPE"}})", "\"vocab\" is missing"}, {R"({"model":{"type":"BPE","vocab":[]}})", "vocab"},
-                            {R"({"model":{"type":"BPE","vocab":{"a":-1}}})", "-1"}, {R"({"model":{"type":"BPE","vocab":{"a":4194304}}})", "4194304"},
-                            {R"({"model":{"type":"BPE","vocab":{"a":1.5}}})", "integer"}, {R"({"model":{"type":"BPE","vocab":{"a":0,"a":1}}})", "twice"},
-                            {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}})", "\"b\", which is not in the vocabulary"},
-                            {R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[["a","b"]]}})", "\"ab\", which"},
-                            {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})", "two tokens"}, {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})", "two tokens"},
-                            {R"({"model":{"type":"BPE","vocab":{"\ud800":0}}})", "surrogate"}, {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\xFF\":0}}}", "UTF-8"},
-                            {R"({"model":{"type":"BPE","vocab":{}},"model":{}})", "twice"}, {R"({"model":{"type":"BPE","vocab":{}}} x)", "follows"},
-                            {With(R"("added_tokens":[{"id":-3,"content":"x"}])"), "-3"}, {With(R"("added_tokens":[{"id":7}])"), "content"},
-                            {With(R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}]})"), "<s>"},
-                            {std::string(300, '[') , "missing"}, {R"({"x":)" + std::string(300, '[') + std::string(300, ']') + "}", "deep"}}) {
+  for (
+      auto [json, what] :
+      {std::pair<std::string, const char*>{"", "missing"},
+       {"[]", "missing"},
+       {"{}", "\"model\" is missing"},
+       {"{\"model\":{}}", "not supported"},
+       {R"({"model":{"type":"BPE"}})", "\"vocab\" is missing"},
+       {R"({"model":{"type":"BPE","vocab":[]}})", "vocab"},
+       {R"({"model":{"type":"BPE","vocab":{"a":-1}}})", "-1"},
+       {R"({"model":{"type":"BPE","vocab":{"a":4194304}}})", "4194304"},
+       {R"({"model":{"type":"BPE","vocab":{"a":1.5}}})", "integer"},
+       {R"({"model":{"type":"BPE","vocab":{"a":0,"a":1}}})", "twice"},
+       {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}})", "\"b\", which is not in the vocabulary"},
+       {R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[["a","b"]]}})", "\"ab\", which"},
+       {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})", "two tokens"},
+       {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})", "two tokens"},
+       {R"({"model":{"type":"BPE","vocab":{"\ud800":0}}})", "surrogate"},
+       {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\xFF\":0}}}", "UTF-8"},
+       {R"({"model":{"type":"BPE","vocab":{}},"model":{}})", "twice"},
+       {R"({"model":{"type":"BPE","vocab":{}}} x)", "follows"},
+       {With(R"("added_tokens":[{"id":-3,"content":"x"}])"), "-3"},
+       {With(R"("added_tokens":[{"id":7}])"), "content"},
+       {With(
+            R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}]})"),
+        "<s>"},
+       {std::string(300, '['), "missing"},
+       {R"({"x":)" + std::string(300, '[') + std::string(300, ']') + "}", "deep"}}) {
     EXPECT_NE(ErrorOf(json).find(what), std::string::npos) << json.substr(0, 80) << " gave: " << ErrorOf(json);
   }
 }
@@ -92,7 +107,8 @@ TEST(JsonCursor, Strings) {
   std::string buffer;
   EXPECT_EQ(*JsonCursor(R"("plain é")").String(buffer), "plain é");
   EXPECT_EQ(*JsonCursor(R"("\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00")").String(buffer), "\"\\/\b\f\n\r\tA\u00e9\U0001F600");
-  for (const char* bad : {"\"open", "\"\\", "\"\\u12\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\x\"", "\"a\nb\"", "\"\\ud83d\\u0041\"", "x", "\"\\u+123\""})
+  for (const char* bad : {"\"open", "\"\\", "\"\\u12\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\x\"", "\"a\nb\"",
+                          "\"\\ud83d\\u0041\"", "x", "\"\\u+123\""})
     EXPECT_FALSE(JsonCursor(bad).String(buffer)) << bad;
 }
 
