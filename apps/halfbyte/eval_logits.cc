@@ -11,6 +11,8 @@
 namespace halfbyte::app {
 namespace {
 
+constexpr int64_t kAnyVocabulary = INT32_MAX;
+
 base::Result<Documents> ReadTokens(const std::string& path, int64_t vocab) {
   HB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   HB_ASSIGN_OR_RETURN_AT(base::Json json, base::Json::Parse(text), path);
@@ -39,6 +41,7 @@ void RegisterEvalLogits(CLI::App& eval, Context& context) {
   command->add_option("--out", options->out, "file to write: logits.<i> F32 [T, V]")->required();
   command->callback([options, &context] {
     context.command = [options, &context]() -> base::Status {
+      HB_RETURN_IF_ERROR(ReadTokens(options->tokens, kAnyVocabulary));  // a wrong file is known before minutes of loading
       HB_ASSIGN_OR_RETURN(model::LoadedModel loaded, LoadWithReport(options->model, context));
       const int64_t vocab = loaded.model->spec().vocab;
       HB_ASSIGN_OR_RETURN(const Documents sequences, ReadTokens(options->tokens, vocab));

@@ -171,7 +171,7 @@ void RegisterEvalCompare(CLI::App& eval, Context& context) {
   CLI::App* command = eval.add_subcommand("compare", "KL divergence and top-1 agreement of one mode against another");
   options->model.AddTo(*command);
   command->add_option("--documents", options->documents, "JSON lines {\"text\"}")->required();
-  command->add_option("--against", options->against, "the mode to compare with")->required();
+  command->add_option("--against", options->against, "the mode to compare with")->required()->check(CheckMode);
   command->callback([options, &context] { context.command = [options, &context] { return Compare(*options, context); }; });
 }
 

@@ -1,6 +1,7 @@
 #include "model_options.h"
 
 #include <cstdio>
+#include <sstream>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -9,10 +10,28 @@
 
 namespace halfbyte::app {
 
+namespace {
+
+// "" where the word is one that --device knows; whether the machine has the device is another matter.
+std::string CheckDevice(const std::string& device) {
+  const bool numbered = device.starts_with("cuda:") && device.size() > 5 && device.find_first_not_of("0123456789", 5) == device.npos;
+  if (numbered || device == "auto" || device == "cpu" || device == "cuda" || device == "reference") return "";
+  return "\"" + device + "\" is none of auto, cpu, cuda, cuda:N, reference";
+}
+
+}  // namespace
+
+std::string CheckMode(const std::string& mode) {
+  std::istringstream names(quant::ModeNames());
+  for (std::string name; names >> name;)
+    if (name == mode || name == mode + ",") return "";
+  return "\"" + mode + "\" is none of " + quant::ModeNames();
+}
+
 void ModelOptions::AddTo(CLI::App& c) {
   c.add_option("--model", model, "a Hugging Face folder, org/name from the local cache, or demo")->capture_default_str();
-  c.add_option("--quantization", quantization, quant::ModeNames())->capture_default_str();
-  c.add_option("--device", device, "auto, cpu, cuda, cuda:N, reference")->capture_default_str();
+  c.add_option("--quantization", quantization, quant::ModeNames())->check(CheckMode)->capture_default_str();
+  c.add_option("--device", device, "auto, cpu, cuda, cuda:N, reference")->check(CheckDevice)->capture_default_str();
   c.add_option("--threads", threads, "worker threads (0: all that the process may use)")->check(CLI::Range(0, 4096));
   c.add_option("--ignore-layers", ignore_layers, "leave the experts of these modules as they are (comma separated paths)")->delimiter(',');
   c.add_option("--dense-quantization", dense_quantization, "none, fp8 or nvfp4: dense linear layers and the head")

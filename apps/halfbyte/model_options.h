@@ -27,6 +27,9 @@ struct ModelOptions {
   base::Result<std::filesystem::path> Folder() const;
 };
 
+// A validator for flags that name a mode: "" where it is one.
+std::string CheckMode(const std::string& mode);
+
 // Loads with the load report (unless quiet) and progress on stderr.
 base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context);
 
