@@ -122,17 +122,11 @@ class Stepper {
   uint64_t random_ = 1;
 };
 
-// The peak of the arithmetic that a part's kernels use, from their names ("moe_gemm_nvfp4_int8_avx512vnni").
-double PeakOf(const PartCost& part, kernels::Backend& backend, bool exact, const MachineLimits& l) {
-  const double f32 = l.f32_gflops * 1e9, bf16 = l.bf16_gflops * 1e9, int8 = l.int8_gops * 1e9;
-  if (exact) return f32;
-  const std::string op = part.part == "experts" ? "moe_gemm" : part.part == "KV attention" ? "attention" : "linear";
-  for (const auto& [name, kernel] : backend.Kernels()) {
-    if (name != op) continue;
-    if (kernel.find("_int8_") != kernel.npos) return int8;
-    if (kernel.find("bf16_avx512bf16") != kernel.npos) return bf16;
-  }
-  return op == "moe_gemm" || backend.Kernels().empty() ? bf16 : std::max(bf16, f32);
+// The peak of the arithmetic that a part's kernels can use: INT8 dot products where both operands of the expert products are integers, else the faster of
+// BF16 dot products and FP32 FMA (both are exact enough for BF16 operands; which is faster differs between processors); FP32 alone in the exact form.
+double PeakOf(const PartCost& part, quant::QuantMode mode, bool exact, const MachineLimits& l) {
+  if (part.part == "experts" && quant::ModeActivations(mode) != kernels::ActivationForm::kPlain) return l.int8_gops * 1e9;
+  return (exact ? l.f32_gflops : std::max(l.bf16_gflops, l.f32_gflops)) * 1e9;
 }
 
 struct Report {
@@ -142,12 +136,12 @@ struct Report {
 };
 
 // tokens: of one sample; costs: of one sample's steps together.
-Report Judge(const Phase& phase, double tokens, const std::vector<PartCost>& costs, kernels::Backend& backend, bool exact) {
+Report Judge(const Phase& phase, double tokens, const std::vector<PartCost>& costs, quant::QuantMode mode, bool exact) {
   const Sample& median = phase.samples[phase.samples.size() / 2];
   Report r;
   r.limits = median.limits;
   r.parts = costs;
-  for (PartCost& p : r.parts) p.peak = PeakOf(p, backend, exact, median.limits);
+  for (PartCost& p : r.parts) p.peak = PeakOf(p, mode, exact, median.limits);
   r.tokens_per_second = tokens / median.seconds;
   r.limit = tokens / LimitSeconds(r.parts, median.limits.read_gb_per_second * 1e9);
   r.share = r.tokens_per_second / r.limit;
@@ -213,7 +207,7 @@ base::Status Bench(const Options& o, const Context& context) {
   HB_ASSIGN_OR_RETURN(const Phase prefill, Measure(o.repeat, nothing, [&] { return stepper.Prefill(o.prompt_tokens); }));
   const double t = static_cast<double>(o.prompt_tokens);
   const auto prefill_costs = StepCosts(m.spec(), loaded.plan, {o.prompt_tokens, t, t * (t + 1) / 2, 1}, stepper.kv_bytes());
-  const Report p = Judge(prefill, t, prefill_costs, m.backend(), exact);
+  const Report p = Judge(prefill, t, prefill_costs, loaded.plan.mode, exact);
 
   auto decode = [&]() -> base::Status {
     for (int64_t i = 0; i < o.decode_tokens; ++i) HB_RETURN_IF_ERROR(stepper.Decode(o.batch, start + i));
@@ -226,7 +220,7 @@ base::Status Bench(const Options& o, const Context& context) {
     decode_costs = Sum(std::move(decode_costs), StepCosts(m.spec(), loaded.plan, {o.batch, keys, keys, o.batch}, stepper.kv_bytes()));
   }
   const double decode_tokens = static_cast<double>(o.decode_tokens * o.batch);
-  const Report d = Judge(decoded, decode_tokens, decode_costs, m.backend(), exact);
+  const Report d = Judge(decoded, decode_tokens, decode_costs, loaded.plan.mode, exact);
 
   if (!context.json) {
     PrintParts("prefill", p, t, prefill.dropped);
