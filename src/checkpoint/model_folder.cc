@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <limits>
 
 namespace halfbyte::checkpoint {
@@ -56,6 +57,15 @@ std::optional<fs::path> Snapshot(const fs::path& repository) {
   return std::nullopt;
 }
 
+// share/halfbyte/models/demo of the prefix that a file is installed under, at most three folders up.
+void AddInstalledDemo(const fs::path& file, std::vector<fs::path>& out) {
+  fs::path prefix = file.parent_path();
+  for (int i = 0; i < 3 && prefix.has_relative_path(); ++i) {
+    prefix = prefix.parent_path();
+    out.push_back(prefix / "share" / "halfbyte" / "models" / "demo");
+  }
+}
+
 bool LiesIn(const fs::path& file, const fs::path& folder) { return file.parent_path() == folder; }
 
 void RestoreFloats(Json& v) {
@@ -75,9 +85,12 @@ void RestoreFloats(Json& v) {
 
 ModelSearch ModelSearch::FromEnvironment() {
   ModelSearch search;
+  // Beside the program, and beside the library where that is what runs: prefix/bin/halfbyte, prefix/lib/libhalfbyte.so, prefix/lib/x86_64-linux-gnu/...
   std::error_code ec;
-  fs::path program = fs::read_symlink("/proc/self/exe", ec);
-  if (!ec) search.demo.push_back(program.parent_path().parent_path() / "share" / "halfbyte" / "models" / "demo");
+  if (fs::path program = fs::read_symlink("/proc/self/exe", ec); !ec) AddInstalledDemo(program, search.demo);
+  Dl_info object;
+  static const char here = 0;
+  if (dladdr(&here, &object) && object.dli_fname) AddInstalledDemo(fs::absolute(object.dli_fname, ec), search.demo);
   search.demo.push_back(fs::path(HALFBYTE_SOURCE_MODELS) / "demo");
   search.hub_cache = HubCache();
   return search;
