@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    const auto named = program.get_subcommands([&](const CLI::App* c) { return argc > 1 && c->get_name() == argv[1]; });
+    if (argc > 1 && argv[1][0] != '-' && named.empty()) std::fprintf(stderr, "halfbyte has no command \"%s\". ", argv[1]);
     return program.exit(e) == 0 ? 0 : 2;
   }
   base::SetLogLevel(context.quiet ? base::LogLevel::kWarning : *base::ParseLogLevel(log_level));

@@ -131,6 +131,8 @@ TEST(Errors, WrongUsageExitsWithTwo) {
   }
 }
 
+TEST(Errors, AnUnknownCommandIsNamed) { EXPECT_THAT(RunProgram({"frobnicate"}).err, HasSubstr("no command \"frobnicate\"")); }
+
 TEST(Errors, HelpAndVersionSucceed) {
   EXPECT_THAT(RunProgram({"--version"}).out, HasSubstr("halfbyte "));
   const Output help = RunProgram({"--help"});
