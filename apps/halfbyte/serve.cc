@@ -10,6 +10,7 @@
 #include "model_options.h"
 #include "platform/parallel.h"
 #include "quant/plan_report.h"
+#include "server/model_control.h"
 #include "server/service.h"
 #include "text_side.h"
 
@@ -61,8 +62,8 @@ base::Result<std::unique_ptr<server::Context>> MakeContext(const Options& o, con
   engine::EngineOptions engine_options = o.engine;
   HB_ASSIGN_OR_RETURN(engine_options.prefix_cache, engine::ParsePrefixCache(o.prefix_cache));
   engine_options.kv_dtype = KvDtype(o.model.kv_cache_dtype);
-  HB_ASSIGN_OR_RETURN(auto engine, engine::Engine::Create(std::move(loaded.model), engine_options));
-  return std::make_unique<server::Context>(std::move(service), std::move(engine), std::move(tokenizer), std::move(chat_template));
+  HB_ASSIGN_OR_RETURN(model::LoadSettings settings, o.model.Settings());
+  return server::MakeContext(std::move(service), std::move(loaded), std::move(settings), engine_options, std::move(tokenizer), std::move(chat_template));
 }
 
 base::Status Serve(const Options& o, const Context& context) {

@@ -110,24 +110,34 @@ int64_t PeakBytes(const Prepared& p, int64_t packed_bytes, int workers) {
   return packed_bytes + kWorkingBytes + 2 * unit * (workers > 0 ? workers : platform::AllowedThreads());
 }
 
+base::Result<LoadedWeights> LoadWeights(kernels::Backend& backend, const std::filesystem::path& folder, const LoadSettings& settings, Arithmetic arithmetic) {
+  HB_ASSIGN_OR_RETURN(Prepared p, Prepare(folder, settings, backend.name()));
+  if (settings.planned) settings.planned(p.plan);
+  HB_RETURN_IF_ERROR(CheckMemory(backend, p, arithmetic, settings.threads));
+  LoadedWeights loaded;
+  HB_ASSIGN_OR_RETURN(loaded.weights, Weights::Create(backend, p.spec, p.plan, arithmetic));
+  if (settings.dummy) {
+    HB_ASSIGN_OR_RETURN(loaded.stats, DummyLoad(p.plan, *loaded.weights));
+  } else {
+    HB_ASSIGN_OR_RETURN(loaded.stats, quant::RunLoad(*p.files, p.plan, *loaded.weights, {settings.threads, settings.progress}));
+  }
+  HB_RETURN_IF_ERROR(loaded.weights->CheckComplete(p.plan));
+  loaded.packed_bytes = Weights::PackedBytes(backend, p.spec, p.plan, arithmetic);
+  loaded.plan = std::move(p.plan);
+  loaded.spec = std::move(p.spec);
+  return loaded;
+}
+
 base::Result<LoadedModel> LoadModel(const std::filesystem::path& folder, const LoadSettings& settings) {
   kernels::BackendOptions backend_options{settings.threads, settings.kernels};
   HB_ASSIGN_OR_RETURN(std::unique_ptr<kernels::Backend> backend, kernels::CreateBackend(settings.device, backend_options));
   const Arithmetic arithmetic = settings.arithmetic.value_or(backend->name() == "reference" ? Arithmetic::kExact : Arithmetic::kRounded);
-  HB_ASSIGN_OR_RETURN(Prepared p, Prepare(folder, settings, backend->name()));
-  if (settings.planned) settings.planned(p.plan);
-  HB_RETURN_IF_ERROR(CheckMemory(*backend, p, arithmetic, settings.threads));
-  HB_ASSIGN_OR_RETURN(std::unique_ptr<Weights> weights, Weights::Create(*backend, p.spec, p.plan, arithmetic));
+  HB_ASSIGN_OR_RETURN(LoadedWeights w, LoadWeights(*backend, folder, settings, arithmetic));
   LoadedModel loaded;
-  if (settings.dummy) {
-    HB_ASSIGN_OR_RETURN(loaded.stats, DummyLoad(p.plan, *weights));
-  } else {
-    HB_ASSIGN_OR_RETURN(loaded.stats, quant::RunLoad(*p.files, p.plan, *weights, {settings.threads, settings.progress}));
-  }
-  HB_RETURN_IF_ERROR(weights->CheckComplete(p.plan));
-  loaded.packed_bytes = Weights::PackedBytes(*backend, p.spec, p.plan, arithmetic);
-  loaded.plan = std::move(p.plan);
-  loaded.model = std::make_unique<Model>(std::move(p.spec), std::move(weights), std::move(backend), arithmetic);
+  loaded.stats = std::move(w.stats);
+  loaded.packed_bytes = w.packed_bytes;
+  loaded.plan = std::move(w.plan);
+  loaded.model = std::make_unique<Model>(std::move(w.spec), std::move(w.weights), std::move(backend), arithmetic);
   return loaded;
 }
 

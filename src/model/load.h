@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "model/weights.h"
 #include "quant/load_pipeline.h"
 #include "quant/plan.h"
 
@@ -43,6 +44,16 @@ base::Result<Prepared> PrepareFromConfig(const base::Json& config, const base::J
 // The most memory that loading will have taken, weights included: packed weights, the sources of the two largest conversions of every
 // worker, and a fixed part for staging and the program. Checked against what is free before a byte is read.
 int64_t PeakBytes(const Prepared& prepared, int64_t packed_bytes, int workers = 0);
+
+// Proven complete, on `backend`, beside whatever else is there.
+struct LoadedWeights {
+  ModelSpec spec;
+  quant::QuantPlan plan;
+  std::unique_ptr<Weights> weights;
+  quant::LoadStats stats;
+  int64_t packed_bytes = 0;
+};
+base::Result<LoadedWeights> LoadWeights(kernels::Backend& backend, const std::filesystem::path& folder, const LoadSettings& settings, Arithmetic arithmetic);
 
 struct LoadedModel {
   std::unique_ptr<Model> model;

@@ -36,6 +36,8 @@ class Model {
   kernels::Backend& backend() { return *backend_; }
   Weights& weights() { return *weights_; }
   Arithmetic arithmetic() const { return arithmetic_; }
+  // A reload's numbers (norm_eps, RoPE, router scaling); the shapes are those of the weights (model/reload.h).
+  void SetSpec(ModelSpec spec) { spec_ = std::move(spec); }
 
   // Logits F32 [logit_rows.size(), V] in host memory, valid until the next call. Tokens must be in [0, vocab) (HB_CHECK: callers
   // validate requests). K and V of the rows are appended to the sequences' blocks in `state`.

@@ -44,6 +44,8 @@ class StatePool {
   // Copies a block, or a slot, over all layers: prefix sharing with divergence, snapshots and restores.
   base::Status CopyBlock(int64_t from, int64_t to);
   base::Status CopySlot(int64_t from, int64_t to);
+  // Gives the memory back to the system; everything reads as zero afterwards, and memory comes back when it is written.
+  void Drop() { for (tensor::Buffer& b : buffers_) b.DropHost(); }
 
  private:
   StatePool() = default;

@@ -176,4 +176,46 @@ base::Status Weights::CheckComplete(const quant::QuantPlan& plan) const {
   return {};
 }
 
+namespace {
+
+LinearPtr LayerWeights::* const kLinears[] = {&LayerWeights::q, &LayerWeights::k, &LayerWeights::v, &LayerWeights::o, &LayerWeights::dense_gate, &LayerWeights::dense_up, &LayerWeights::dense_down,
+                                              &LayerWeights::router, &LayerWeights::shared_gate, &LayerWeights::shared_up, &LayerWeights::shared_down, &LayerWeights::shared_expert_gate};
+Vector LayerWeights::* const kVectors[] = {&LayerWeights::attention_norm, &LayerWeights::ffn_norm, &LayerWeights::q_bias, &LayerWeights::k_bias, &LayerWeights::v_bias, &LayerWeights::o_bias,
+                                           &LayerWeights::q_norm, &LayerWeights::k_norm};
+
+template <typename Ptr>
+void Copy(Ptr& to, const Ptr& from) {
+  HB_CHECK(!to == !from, "weights of another plan");
+  if (to) to->CopyFrom(*from);
+}
+
+}  // namespace
+
+void Weights::CopyFrom(const Weights& other) {
+  HB_CHECK(layers.size() == other.layers.size(), "weights of another model");
+  Copy(embedding, other.embedding);
+  Copy(lm_head, other.lm_head);
+  final_norm.buffer.CopyHost(other.final_norm.buffer);
+  inv_freq.buffer.CopyHost(other.inv_freq.buffer);
+  for (size_t l = 0; l < layers.size(); ++l) {
+    LayerWeights& to = layers[l];
+    const LayerWeights& from = other.layers[l];
+    for (auto member : kLinears) Copy(to.*member, from.*member);
+    for (auto member : kVectors) (to.*member).buffer.CopyHost((from.*member).buffer);
+    Copy(to.experts, from.experts);
+    to.k_scale = from.k_scale;
+    to.v_scale = from.v_scale;
+  }
+}
+
+void Weights::Drop() {
+  if (embedding) embedding->Drop();
+  if (lm_head) lm_head->Drop();
+  for (LayerWeights& l : layers) {
+    for (auto member : kLinears)
+      if (l.*member) (l.*member)->Drop();
+    if (l.experts) l.experts->Drop();
+  }
+}
+
 }  // namespace halfbyte::model

@@ -45,6 +45,11 @@ class Weights : public quant::WeightSink {
   // The end-of-load proof: every row of every planned matrix and every vector has arrived, counted here independently of the pipeline.
   base::Status CheckComplete(const quant::QuantPlan& plan) const;
 
+  // Takes all values of weights made from an equal plan (same matrices, formats and shapes) by the same backend, to its own addresses.
+  void CopyFrom(const Weights& other);
+  // Gives the memory of the matrices back to the system; the values are lost until CopyFrom.
+  void Drop();
+
   std::unique_ptr<kernels::EmbeddingWeight> embedding;
   Vector final_norm;
   LinearPtr lm_head;

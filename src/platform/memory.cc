@@ -70,4 +70,10 @@ uint64_t AvailableMemory() {
 uint64_t PeakResidentBytes() { return ProcField("/proc/self/status", "VmHWM:"); }
 uint64_t ResidentBytes() { return ProcField("/proc/self/status", "VmRSS:"); }
 
+void DropHostPages(void* data, size_t bytes) {
+  constexpr uintptr_t kPage = 4096;
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage, end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 }  // namespace halfbyte::platform

@@ -26,7 +26,8 @@ struct WeightControl {
   // Reads, converts and proves the new weights while the old ones serve; the result puts them in place, between two steps, and cannot fail.
   std::function<base::Result<std::function<void()>>(const std::filesystem::path& folder)> prepare;
   // Gives the memory of the KV cache ("kv_cache") or the weights ("weights") back to the system, and takes it again.
-  std::function<base::Status(const std::string& tag)> release, resume;
+  std::function<base::Status(const std::string& tag)> release;
+  std::function<base::Status(const std::string& tag, bool last)> resume;  // last: nothing else is released any more
 };
 
 struct ServiceOptions {

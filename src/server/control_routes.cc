@@ -11,12 +11,14 @@
 namespace halfbyte::server {
 namespace {
 
-void Answer(const ExchangePtr& exchange, bool success, std::string message, int status = 200) {
+HttpResponse Answer(bool success, std::string message, int status = 200) {
   base::Json out = base::Json::MakeObject();
   out.Set("success", success);
   out.Set("message", std::move(message));
-  exchange->Send(JsonResponse(out, status));
+  return JsonResponse(out, status);
 }
+
+HttpResponse Busy() { return ErrorResponse({409, "the weights are being replaced already", "", "busy"}); }
 
 // The folder, if it lies in the allowed root once all links are followed.
 std::optional<std::filesystem::path> Allowed(const std::optional<std::filesystem::path>& root, const std::string& path) {
@@ -50,13 +52,42 @@ void AbortRequest(Context& context, const ExchangePtr& exchange, const base::Jso
         if (auto job = weak.lock()) jobs.push_back(std::move(job));
   }
   for (const auto& job : jobs) job->Cancel();
-  Answer(exchange, true, base::StrCat(jobs.size(), " requests aborted"));
+  exchange->Send(Answer(true, base::StrCat(jobs.size(), " requests aborted")));
 }
 
 void FlushCache(Context& context, const ExchangePtr& exchange, const base::Json&) {
   context.engine->FlushCache();
-  Answer(exchange, true, "prefix cache flushed");
+  exchange->Send(Answer(true, "prefix cache flushed"));
 }
+
+namespace {
+
+// The answer is sent by the caller, when the lock is free again: a client may ask for the next change as soon as it has this one's answer.
+HttpResponse Replace(Context& context, const std::filesystem::path& folder, bool abort) {
+  std::unique_lock one(context.reloading, std::try_to_lock);
+  if (!one) return Busy();
+  auto place = context.weights.prepare(folder);
+  if (!place) {
+    base::LogWarning("update_weights_from_disk: ", place.error().ToString(), "; the old weights stay");
+    return Answer(false, place.error().ToString(), 400);
+  }
+  const auto started = abort ? engine::Engine::Started::kAbort : engine::Engine::Started::kFinish;
+  const bool done = context.engine->ChangeWeights([&] {
+    (*place)();
+    ++context.weight_version;
+    std::lock_guard lock(context.mutex);
+    context.model_path = folder.string();
+  }, started);
+  if (!done) return Answer(false, "the server is stopping", 503);
+  base::Json out = base::Json::MakeObject();
+  out.Set("success", true);
+  out.Set("message", base::StrCat("weights of ", folder.string()));
+  out.Set("num_paused_requests", 0);
+  out.Set("weight_version", context.weight_version.load());
+  return JsonResponse(out);
+}
+
+}  // namespace
 
 void UpdateWeightsFromDisk(Context& context, const ExchangePtr& exchange, const base::Json& body) {
   Fields f(body);
@@ -73,30 +104,41 @@ void UpdateWeightsFromDisk(Context& context, const ExchangePtr& exchange, const 
   if (!folder)
     return exchange->Send(ErrorResponse({403, context.options.weight_root ? "model_path is outside the folder that --allow-weight-root names" : "this server was started without --allow-weight-root", "model_path", "path_not_allowed"}));
   if (!context.weights.prepare) return exchange->Send(ErrorResponse({501, "this model cannot be replaced", "", "not_supported"}));
-  std::unique_lock one(context.reloading, std::try_to_lock);
-  if (!one) return exchange->Send(ErrorResponse({409, "the weights are being replaced already", "", "busy"}));
-  auto place = context.weights.prepare(*folder);
-  if (!place) {
-    base::LogWarning("update_weights_from_disk: ", place.error().ToString(), "; the old weights stay");
-    return Answer(exchange, false, place.error().ToString(), 400);
-  }
-  const auto started = abort ? engine::Engine::Started::kAbort : engine::Engine::Started::kFinish;
-  const bool done = context.engine->ChangeWeights([&] {
-    (*place)();
-    ++context.weight_version;
-    std::lock_guard lock(context.mutex);
-    context.model_path = folder->string();
-  }, started);
-  if (!done) return Answer(exchange, false, "the server is stopping", 503);
-  base::Json out = base::Json::MakeObject();
-  out.Set("success", true);
-  out.Set("message", base::StrCat("weights of ", folder->string()));
-  out.Set("num_paused_requests", 0);
-  out.Set("weight_version", context.weight_version.load());
-  exchange->Send(JsonResponse(out));
+  exchange->Send(Replace(context, *folder, abort));
 }
 
 namespace {
+
+size_t Released(Context& context) {
+  std::lock_guard lock(context.mutex);
+  return context.released.size();
+}
+
+void SetReleased(Context& context, const std::string& tag, bool released) {
+  std::lock_guard lock(context.mutex);
+  if (released) context.released.insert(tag);
+  else context.released.erase(tag);
+}
+
+HttpResponse Occupy(Context& context, const std::vector<std::string>& tags, bool release) {
+  std::unique_lock one(context.reloading, std::try_to_lock);
+  if (!one) return Busy();
+  for (const std::string& tag : tags) {
+    {
+      std::lock_guard lock(context.mutex);
+      if ((context.released.count(tag) != 0) == release) continue;
+    }
+    if (release) SetReleased(context, tag, true);  // first, so that no request comes in between
+    const bool last = !release && Released(context) == 1;
+    const base::Status done = release ? context.weights.release(tag) : context.weights.resume(tag, last);
+    if (!done) {
+      if (release) SetReleased(context, tag, false);
+      return Answer(false, done.error().ToString(), 400);
+    }
+    if (!release) SetReleased(context, tag, false);
+  }
+  return Answer(true, release ? "released" : "resumed");
+}
 
 void Occupation(Context& context, const ExchangePtr& exchange, const base::Json& body, bool release) {
   Fields f(body);
@@ -107,21 +149,8 @@ void Occupation(Context& context, const ExchangePtr& exchange, const base::Json&
     if (t != "kv_cache" && t != "weights" && t != "cuda_graph") f.Fail("tags", "kv_cache and weights are known");
   if (f.error()) return exchange->Send(ErrorResponse(*f.error()));
   std::erase(tags, "cuda_graph");
-  const auto& act = release ? context.weights.release : context.weights.resume;
-  if (!act) return exchange->Send(ErrorResponse({501, "this device cannot give memory back", "", "not_supported"}));
-  std::unique_lock one(context.reloading, std::try_to_lock);
-  if (!one) return exchange->Send(ErrorResponse({409, "the weights are being replaced", "", "busy"}));
-  for (const std::string& tag : tags) {
-    {
-      std::lock_guard lock(context.mutex);
-      if ((context.released.count(tag) != 0) == release) continue;
-    }
-    if (auto done = act(tag); !done) return Answer(exchange, false, done.error().ToString(), 400);
-    std::lock_guard lock(context.mutex);
-    if (release) context.released.insert(tag);
-    else context.released.erase(tag);
-  }
-  Answer(exchange, true, release ? "released" : "resumed");
+  if (!context.weights.release || !context.weights.resume) return exchange->Send(ErrorResponse({501, "this device cannot give memory back", "", "not_supported"}));
+  exchange->Send(Occupy(context, tags, release));
 }
 
 }  // namespace

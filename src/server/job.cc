@@ -37,6 +37,10 @@ void Job::Start(Context& context, std::shared_ptr<Exchange> exchange, JobPlan pl
 }
 
 void Job::Submit() {
+  {
+    std::lock_guard lock(context_.mutex);
+    if (!context_.released.empty()) return exchange_->Send(ErrorResponse({503, "the model's memory is released (/resume_memory_occupation)", "", "memory_released"}));
+  }
   if (context_.options.request_timeout > 0)
     plan_.request.deadline = start_ + std::chrono::duration_cast<engine::Clock::duration>(std::chrono::duration<double>(context_.options.request_timeout));
   std::optional<base::Error> error;

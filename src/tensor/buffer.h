@@ -26,6 +26,10 @@ class Buffer {
   // Zeroed host memory, aligned to 64 bytes, on huge pages where it is large and the system offers them.
   static base::Result<Buffer> Host(size_t bytes);
 
+  // Host memory only: the bytes of a buffer of the same size (HB_CHECK), and back to the system with the pages (platform::DropHostPages).
+  void CopyHost(const Buffer& other);
+  void DropHost();
+
   size_t bytes() const { return bytes_; }
   void* data() { return data_; }
   const void* data() const { return data_; }

@@ -31,6 +31,10 @@ class LinearWeight {
   virtual int64_t n() const = 0;
   virtual int64_t k() const = 0;
   virtual int64_t bytes() const = 0;  // as packed, padding included
+  // Takes the values of a weight of the same backend, format and shape, to its own addresses (a reload: model/reload.h). HB_CHECK otherwise.
+  virtual void CopyFrom(const LinearWeight& other) = 0;
+  // Gives the memory back to the system and keeps the addresses; the values are lost until CopyFrom or Pack.
+  virtual void Drop() = 0;
 };
 
 // The three matrices of a routed expert. gate and up: [F, D]; down: [D, F].
@@ -65,6 +69,10 @@ class ExpertsWeight {
   virtual ~ExpertsWeight() = default;
   virtual const ExpertsSpec& spec() const = 0;
   virtual int64_t bytes() const = 0;
+  // Takes the values of a weight of the same backend, format and shape, to its own addresses (a reload: model/reload.h). HB_CHECK otherwise.
+  virtual void CopyFrom(const ExpertsWeight& other) = 0;
+  // Gives the memory back to the system and keeps the addresses; the values are lost until CopyFrom or Pack.
+  virtual void Drop() = 0;
 };
 
 // The token embedding [V, D], rows read one at a time. BF16 or F32.
@@ -72,6 +80,10 @@ class EmbeddingWeight {
  public:
   virtual ~EmbeddingWeight() = default;
   virtual int64_t bytes() const = 0;
+  // Takes the values of a weight of the same backend, format and shape, to its own addresses (a reload: model/reload.h). HB_CHECK otherwise.
+  virtual void CopyFrom(const EmbeddingWeight& other) = 0;
+  // Gives the memory back to the system and keeps the addresses; the values are lost until CopyFrom or Pack.
+  virtual void Drop() = 0;
 };
 
 }  // namespace halfbyte::kernels

@@ -100,6 +100,21 @@ base::Result<std::unique_ptr<PackedLinear>> PackedLinear::Create(const Format& f
   return w;
 }
 
+void PackedLinear::CopyFrom(const LinearWeight& same) {
+  const auto& other = static_cast<const PackedLinear&>(same);
+  HB_CHECK(format_ == other.format_ && n() == other.n() && k() == other.k(), "a weight of another shape or format");
+  data_.CopyHost(other.data_);
+  scales_.CopyHost(other.scales_);
+  small_codes_.CopyHost(other.small_codes_);
+  view_.outer = other.view_.outer;
+}
+
+void PackedLinear::Drop() {
+  data_.DropHost();
+  scales_.DropHost();
+  small_codes_.DropHost();
+}
+
 // Padding is made of zero codes, which count as small.
 void PackedLinear::MarkPaddingSmall() {
   if (view_.kind != LinearKind::kFp8 || view_.panels == 0) return;

@@ -25,6 +25,8 @@ class PackedLinear : public LinearWeight {
   int64_t n() const override { return view_.n; }
   int64_t k() const override { return view_.k; }
   int64_t bytes() const override { return Bytes(format_, view_.n, view_.k); }
+  void CopyFrom(const LinearWeight& other) override;
+  void Drop() override;
   const LinearView& view() const { return view_; }
 
  private:
@@ -45,6 +47,8 @@ class PackedEmbedding : public EmbeddingWeight {
   static base::Result<std::unique_ptr<PackedEmbedding>> Create(DType dtype, int64_t vocab, int64_t d);
   base::Status Pack(int64_t row_begin, const Matrix& part);
   int64_t bytes() const override { return vocab_ * d_ * tensor::DTypeBits(dtype_) / 8; }
+  void CopyFrom(const EmbeddingWeight& other) override { rows_.CopyHost(static_cast<const PackedEmbedding&>(other).rows_); }
+  void Drop() override { rows_.DropHost(); }
   DType dtype() const { return dtype_; }
   int64_t vocab() const { return vocab_; }
   int64_t d() const { return d_; }

@@ -65,6 +65,18 @@ base::Result<std::unique_ptr<StoredMatrix>> StoredMatrix::Create(const Format& f
   return m;
 }
 
+void StoredMatrix::CopyFrom(const StoredMatrix& other) {
+  HB_CHECK(format_ == other.format_ && n_ == other.n_ && k_ == other.k_, "a weight of another shape or format");
+  elements_.CopyHost(other.elements_);
+  block_scales_.CopyHost(other.block_scales_);
+  for (size_t i = 0; i < outer_.size(); ++i) outer_[i] = other.outer_[i].load();
+}
+
+void StoredMatrix::Drop() {
+  elements_.DropHost();
+  block_scales_.DropHost();
+}
+
 base::Status StoredMatrix::Pack(int64_t row_begin, const tensor::QuantizedMatrix& part) {
   if (!(part.format == format_) || part.cols != k_ || row_begin < 0 || row_begin + part.rows > n_)
     return Fail(ErrorCode::kInvalidArgument, "rows from ", row_begin, ", ", part.rows, " x ", part.cols, " ", part.format.ToString(),

@@ -26,6 +26,9 @@ class StoredMatrix {
   int64_t k() const { return k_; }
   int64_t bytes() const { return format_.Bytes(n_, k_); }
 
+  void CopyFrom(const StoredMatrix& other);  // of the same format and shape
+  void Drop();
+
   // Row n of W is out[0..k) * OuterScale(n). NVFP4: out = E2M1 * E4M3, exact; the FP32 scale multiplies the finished sum, as in every
   // kernel of the reference producers. FP8: out = fl32(fp32(fp8) * fp32(scale)), which by contract *is* the value (never BF16), and
   // OuterScale is 1. Plain: the value, and 1.

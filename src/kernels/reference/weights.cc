@@ -59,4 +59,17 @@ float ReferenceExperts::LayerInputScale(ExpertPart part) const {
   return largest.value_or(1.0f);
 }
 
+void ReferenceExperts::CopyFrom(const ExpertsWeight& same) {
+  const auto& other = static_cast<const ReferenceExperts&>(same);
+  HB_CHECK(matrices_.size() == other.matrices_.size(), "another number of experts");
+  for (size_t e = 0; e < matrices_.size(); ++e)
+    for (size_t p = 0; p < 3; ++p) matrices_[e][p]->CopyFrom(*other.matrices_[e][p]);
+  input_scales_ = other.input_scales_;
+}
+
+void ReferenceExperts::Drop() {
+  for (auto& expert : matrices_)
+    for (auto& matrix : expert) matrix->Drop();
+}
+
 }  // namespace halfbyte::kernels::reference

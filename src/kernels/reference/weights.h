@@ -19,6 +19,8 @@ class ReferenceLinear : public LinearWeight {
   int64_t n() const override { return matrix_->n(); }
   int64_t k() const override { return matrix_->k(); }
   int64_t bytes() const override { return matrix_->bytes(); }
+  void CopyFrom(const LinearWeight& other) override { matrix_->CopyFrom(*static_cast<const ReferenceLinear&>(other).matrix_); }
+  void Drop() override { matrix_->Drop(); }
   StoredMatrix& matrix() { return *matrix_; }
   const StoredMatrix& matrix() const { return *matrix_; }
 
@@ -30,6 +32,8 @@ class ReferenceEmbedding : public EmbeddingWeight {
  public:
   explicit ReferenceEmbedding(std::unique_ptr<StoredMatrix> matrix) : matrix_(std::move(matrix)) {}
   int64_t bytes() const override { return matrix_->bytes(); }
+  void CopyFrom(const EmbeddingWeight& other) override { matrix_->CopyFrom(*static_cast<const ReferenceEmbedding&>(other).matrix_); }
+  void Drop() override { matrix_->Drop(); }
   StoredMatrix& matrix() { return *matrix_; }
   const StoredMatrix& matrix() const { return *matrix_; }
 
@@ -45,6 +49,8 @@ class ReferenceExperts : public ExpertsWeight {
 
   const ExpertsSpec& spec() const override { return spec_; }
   int64_t bytes() const override { return Bytes(spec_); }
+  void CopyFrom(const ExpertsWeight& other) override;
+  void Drop() override;
 
   StoredMatrix& matrix(int64_t expert, ExpertPart part) { return *matrices_[static_cast<size_t>(expert)][static_cast<size_t>(part)]; }
   const StoredMatrix& matrix(int64_t expert, ExpertPart part) const {

@@ -72,4 +72,12 @@ float CpuExperts::InputScale(bool down) const {
   return scale > 0 ? scale : 1.0f;
 }
 
+void CpuExperts::CopyFrom(const ExpertsWeight& same) {
+  const auto& other = static_cast<const CpuExperts&>(same);
+  HB_CHECK(spec_.formats == other.spec_.formats, "experts of another shape or format");
+  buffer_.CopyHost(other.buffer_);
+  outer_ = other.outer_;
+  input_scale_ = other.input_scale_;
+}
+
 }  // namespace halfbyte::kernels::cpu::moe

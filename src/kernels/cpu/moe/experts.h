@@ -28,6 +28,8 @@ class CpuExperts : public ExpertsWeight {
 
   const ExpertsSpec& spec() const override { return spec_; }
   int64_t bytes() const override { return static_cast<int64_t>(buffer_.bytes()); }
+  void CopyFrom(const ExpertsWeight& other) override;
+  void Drop() override { buffer_.DropHost(); }
   const KernelSet& kernels() const { return kernels_; }
 
   const PartLayout& layout(int64_t expert, ExpertPart part) const { return layouts_[expert][static_cast<int>(part)]; }
