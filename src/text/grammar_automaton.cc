@@ -62,6 +62,10 @@ GrammarAutomaton::StateId GrammarAutomaton::Intern(std::vector<Item> roots) {
   State state;
   const auto add = [&](Item item) { if (seen.insert(item).second) roots.push_back(item); };
   for (size_t i = 0; i < roots.size(); ++i) {
+    if (state.items.size() > kMaxItemsOfState || roots.size() > 8 * kMaxItemsOfState) {
+      overflowed_ = true;
+      return kDead;
+    }
     const Item item = roots[i];
     const Grammar::State& place = grammar_.states[static_cast<size_t>(item.place)];
     if (!place.bytes.empty()) state.items.push_back(item);
@@ -89,10 +93,11 @@ GrammarAutomaton::StateId GrammarAutomaton::Intern(std::vector<Item> roots) {
     const State& other = states_[static_cast<size_t>(it->second)];
     if (other.complete == state.complete && other.items == state.items) return it->second;
   }
-  if (states_.size() >= kMaxStates) {
+  if (states_.size() >= kMaxStates || items_ + state.items.size() > kMaxItems) {
     overflowed_ = true;
     return kDead;
   }
+  items_ += state.items.size();
   state.next.assign(classes_, kUnknown);
   states_.push_back(std::move(state));
   const StateId id = static_cast<StateId>(states_.size() - 1);

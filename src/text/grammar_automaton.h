@@ -24,7 +24,10 @@ class GrammarAutomaton {
   static constexpr StateId kDead = -1;
 
   static constexpr int32_t kMaxDepth = 256;        // rules inside rules (two a level of JSON); deeper nesting cannot come
-  static constexpr size_t kMaxStates = 300'000;    // about 100 MB; beyond it unknown states are dead, and overflowed() says so
+  // Clients choose the grammar, so its states are counted: beyond these numbers (about 200 MB) unknown states are dead, and overflowed() says so.
+  static constexpr size_t kMaxStates = 300'000;
+  static constexpr size_t kMaxItems = 8'000'000;   // of all states together
+  static constexpr size_t kMaxItemsOfState = 2'000;  // an ambiguous expression (.{0,9999}){0,9999} would make every step slow
   static constexpr size_t kMaxMasks = 512;         // kept; V/8 bytes each
 
   // end_tokens may come where the grammar is complete.
@@ -74,6 +77,7 @@ class GrammarAutomaton {
   std::deque<State> states_;
   std::unordered_multimap<uint64_t, StateId> state_index_;
   std::deque<StateId> masked_;  // states with a mask, oldest first
+  size_t items_ = 0;            // of all states
   bool overflowed_ = false;
   StateId start_ = kDead;
 };
