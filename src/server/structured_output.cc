@@ -16,6 +16,8 @@ template <typename Make>
 base::Result<ConstraintPtr> Grammars::Get(const std::string& key, const Make& make) {
   {
     std::lock_guard lock(mutex_);
+    // An automaton that ran into its limits is made anew, so that one hostile answer does not spoil those that follow.
+    kept_.remove_if([&](const auto& entry) { return entry.first == key && entry.second->overflowed(); });
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
       if (it->first == key) {
         kept_.splice(kept_.begin(), kept_, it);
