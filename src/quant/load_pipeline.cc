@@ -22,6 +22,8 @@ using tensor::QuantizedMatrix;
 constexpr int64_t kChunkBytes = 8 << 20;
 constexpr int64_t kChunkRowMultiple = 128;  // of the usual block heights; others make their own multiple of it
 
+constexpr size_t kMostShared = 3;  // matrices that share an amax: q, k and v
+
 struct Shared {
   std::atomic<int64_t> bytes_read{0}, experts_done{0}, converted{0}, changed{0};
   std::atomic<size_t> next_unit{0};
@@ -98,9 +100,9 @@ class Worker {
 
   // One to three whole matrices that share their amax -> NVFP4.
   base::Status Quantize(const std::vector<int32_t>& members) {
-    HB_CHECK(members.size() <= std::size(buffers_));
+    HB_CHECK(members.size() <= kMostShared);
     numerics::AmaxResult amax;
-    tensor::Matrix plain[std::size(buffers_)];
+    tensor::Matrix plain[kMostShared];
     for (size_t i = 0; i < members.size(); ++i) {
       const SourceMatrix& m = plan_.matrices[static_cast<size_t>(members[i])].source;
       HB_ASSIGN_OR_RETURN_AT(QuantizedMatrix q, reader_.Read(m, 0, m.rows, buffers_[i], slice_), m.id.ToString());
@@ -148,9 +150,9 @@ class Worker {
   const QuantPlan& plan_;
   WeightSink& sink_;
   Shared& shared_;
-  MatrixBuffer buffers_[3];
+  MatrixBuffer buffers_[kMostShared];
   SliceBuffer slice_;
-  std::vector<uint16_t> bf16_[3];
+  std::vector<uint16_t> bf16_[kMostShared];
   const kernels::WeightQuantizer& quantizer_ = kernels::ChooseWeightQuantizer();
   std::vector<uint8_t> codes_, scales_;
   std::vector<float> row_scales_;

@@ -1,8 +1,9 @@
 // Loading with conversion never holds the 16-bit model: a Qwen3-MoE of 2.2 GB in BF16 with wide experts is loaded in a process of its own, whose peak
 // resident size must stay below
 //     packed weights + two experts' sources for each worker + 256 MiB.
-// Prints what the load reached (parameters/s, GB/s) for one and for two workers.
+// Prints what the load reached (parameters/s, GB/s) for one and for two workers, or for those given: peak_memory 1 2 4 8 16.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,9 +90,18 @@ bool WriteModel(const fs::path& folder) {
   return std::fclose(f) == 0 && ok;
 }
 
+// User and system time of this process, all threads.
+double CpuSeconds() {
+  struct rusage use {};
+  ::getrusage(RUSAGE_SELF, &use);
+  auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
 // In the child: loads and prints one line of JSON.
 int LoadAndReport(const char* folder, int threads) {
   const uint64_t before = platform::PeakResidentBytes();
+  const double cpu_before = CpuSeconds();
   model::LoadSettings settings;
   settings.quantization = "w4a16";
   settings.device = "cpu";
@@ -103,6 +113,7 @@ int LoadAndReport(const char* folder, int threads) {
   out.Set("before", before);
   out.Set("packed", loaded->packed_bytes);
   out.Set("seconds", loaded->stats.seconds);
+  out.Set("cpu_seconds", CpuSeconds() - cpu_before);
   out.Set("parameters", loaded->stats.parameters);
   out.Set("bytes_read", loaded->stats.bytes_read);
   std::printf("%s\n", out.Dump().c_str());
@@ -120,6 +131,8 @@ base::Json RunChild(const fs::path& folder, int threads) {
   return json ? *json : base::Json();
 }
 
+std::vector<int> g_workers = {1, 2};
+
 // Removed however the test ends.
 struct Scratch {
   fs::path path = fs::path(HALFBYTE_BUILD_DIR) / base::StrCat("peak_memory_model.", ::getpid());
@@ -135,13 +148,13 @@ TEST(PeakMemory, PackedWeightsAndTwoExpertsAWorker) {
   ASSERT_TRUE(WriteModel(scratch.path)) << scratch.path;
   ASSERT_GE(fs::file_size(scratch.path / "model.safetensors"), uint64_t{2} << 30);
 
-  for (int threads : {1, 2}) {
+  for (int threads : g_workers) {
     const base::Json r = RunChild(scratch.path, threads);
     ASSERT_TRUE(r.is_object());
     const int64_t peak = r.Find("peak")->as_int(), packed = r.Find("packed")->as_int(), bound = packed + 2 * kExpertBytes * threads + kFixedBytes;
-    const double seconds = r.Find("seconds")->as_double();
-    std::printf("%d worker%s: %.3f G parameters/s, %.2f GB/s, %.2f s; peak %.1f MB = packed %.1f + %.1f MB (of which %.1f MB before the load; bound packed + %.1f MB)\n", threads, threads > 1 ? "s" : "",
-                static_cast<double>(r.Find("parameters")->as_int()) / 1e9 / seconds, static_cast<double>(r.Find("bytes_read")->as_int()) / 1e9 / seconds, seconds, static_cast<double>(peak) / 1e6,
+    const double seconds = r.Find("seconds")->as_double(), parameters = static_cast<double>(r.Find("parameters")->as_int());
+    std::printf("%d worker%s: %.3f G parameters/s (%.3f for a second of one core's time), %.2f GB/s, %.2f s; peak %.1f MB = packed %.1f + %.1f MB (of which %.1f MB before the load; bound packed + %.1f MB)\n", threads, threads > 1 ? "s" : "",
+                parameters / 1e9 / seconds, parameters / 1e9 / r.Find("cpu_seconds")->as_double(), static_cast<double>(r.Find("bytes_read")->as_int()) / 1e9 / seconds, seconds, static_cast<double>(peak) / 1e6,
                 static_cast<double>(packed) / 1e6, static_cast<double>(peak - packed) / 1e6, static_cast<double>(r.Find("before")->as_int()) / 1e6, static_cast<double>(bound - packed) / 1e6);
     EXPECT_LE(peak, bound);
     // The figures are plausible: everything was read, and the packed model is what the peak mostly is.
@@ -157,5 +170,7 @@ TEST(PeakMemory, PackedWeightsAndTwoExpertsAWorker) {
 int main(int argc, char** argv) {
   if (argc == 4 && std::string(argv[1]) == "--load") return halfbyte::LoadAndReport(argv[2], std::atoi(argv[3]));
   testing::InitGoogleTest(&argc, argv);
+  if (argc > 1) halfbyte::g_workers.clear();
+  for (int i = 1; i < argc; ++i) halfbyte::g_workers.push_back(std::max(1, std::atoi(argv[i])));
   return RUN_ALL_TESTS();
 }

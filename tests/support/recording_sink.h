@@ -1,6 +1,8 @@
 // A WeightSink that keeps the bytes it is given, so that tests can look at what a load would have packed.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -22,7 +24,7 @@ struct RecordedMatrix {
   // How often it was put does not count.
   friend bool operator==(const RecordedMatrix& a, const RecordedMatrix& b) {
     return a.format == b.format && a.cols == b.cols && a.elements == b.elements && a.block_scales == b.block_scales &&
-           a.outer.size() == b.outer.size() && std::memcmp(a.outer.data(), b.outer.data(), a.outer.size() * sizeof(float)) == 0;
+           std::equal(a.outer.begin(), a.outer.end(), b.outer.begin(), b.outer.end(), [](float x, float y) { return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y); });
   }
 };
 
