@@ -50,7 +50,10 @@ Result<text::ChatTemplate> LoadChatTemplate(const Options& options) {
   HB_ASSIGN_OR_RETURN(std::filesystem::path folder, checkpoint::ResolveModelFolder(options.model));
   if (!options.chat_template.empty()) return text::ChatTemplate::FromFile(options.chat_template, folder);
   HB_ASSIGN_OR_RETURN(std::optional<text::ChatTemplate> chat, text::ChatTemplate::FromFolder(folder));
-  if (!chat) return Fail(base::Error(ErrorCode::kNotFound, folder.string() + " has no chat template").Hint("give one with --chat-template FILE"));
+  if (!chat) {
+    return Fail(base::Error(ErrorCode::kNotFound, folder.string() + " has no chat template")
+                    .Hint("give one with --chat-template FILE"));
+  }
   return std::move(*chat);
 }
 
@@ -81,7 +84,8 @@ void RegisterTemplate(CLI::App& program, Context& context) {
   command->add_option("--model", options->model, "folder with a chat template, org/name in the Hugging Face cache, or demo")
       ->capture_default_str();
   command->add_option("--chat-template", options->chat_template, "a template file instead of the model's own");
-  command->add_flag("--jsonl", options->jsonl, "each line of stdin is such an object and gives one line {\"rendered\"} or {\"error\"}");
+  command->add_flag("--jsonl", options->jsonl,
+                    "each line of stdin is such an object and gives one line {\"rendered\"} or {\"error\"}");
   command->add_flag("--jinja", options->jinja, "the input is {\"template\", \"context\", \"now\"}, no model is needed");
   command->callback([options, &context] { context.command = [options] { return Run(*options); }; });
 }

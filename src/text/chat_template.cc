@@ -138,8 +138,8 @@ base::Result<const JinjaTemplate*> ChatTemplate::Choose(bool with_tools) const {
   return Fail(ErrorCode::kUnsupported, "the model has the chat templates ", names, " and no \"default\"");
 }
 
-base::Result<std::string> ChatTemplate::Render(const Json& messages, const Json& tools, bool add_generation_prompt, const Json& extra,
-                                               const JinjaLimits& limits) const {
+base::Result<std::string> ChatTemplate::Render(const Json& messages, const Json& tools, bool add_generation_prompt,
+                                               const Json& extra, const JinjaLimits& limits) const {
   HB_ASSIGN_OR_RETURN(Extra options, ReadExtra(extra));
   if (options.continue_final_message && add_generation_prompt) {
     return Fail(ErrorCode::kInvalidArgument, "continue_final_message and add_generation_prompt contradict each other");

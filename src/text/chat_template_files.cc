@@ -90,7 +90,8 @@ base::Result<base::Json> ReadFolderJson(const fs::path& folder, const std::strin
 }
 
 base::Result<base::Json> ReadSpecialTokens(const fs::path& folder, const base::Json& tokenizer_config) {
-  static constexpr const char* kNames[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+  static constexpr const char* kNames[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                           "pad_token", "cls_token", "mask_token"};
   HB_ASSIGN_OR_RETURN(base::Json map, ReadFolderJson(folder, "special_tokens_map.json"));
   base::Json tokens = base::Json::MakeObject();
   for (const char* name : kNames) {

@@ -15,7 +15,8 @@ base::Result<std::optional<std::string>> ReadSmallFile(const std::filesystem::pa
 
 // The same for a file of a model's folder, which may be a link only within the folder or, in a Hugging Face cache, into the
 // blobs/ beside snapshots/.
-base::Result<std::optional<std::string>> ReadFolderFile(const std::filesystem::path& folder, const std::string& name, size_t limit);
+base::Result<std::optional<std::string>> ReadFolderFile(const std::filesystem::path& folder, const std::string& name,
+                                                        size_t limit);
 
 // ReadFolderFile parsed as a JSON object; an empty object where there is no such file. Bare NaN and Infinity are read, too.
 base::Result<base::Json> ReadFolderJson(const std::filesystem::path& folder, const std::string& name);

@@ -21,8 +21,8 @@ constexpr const char* kSymbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()"
   if (op == BinaryOperator::kAdd && (a.is_string() || a.is_sequence())) {
     Fail("TypeError", "can only concatenate ", TypeName(a), " (not \"", TypeName(b), "\") to ", TypeName(a));
   }
-  Fail("TypeError", "unsupported operand type(s) for ", kSymbols[static_cast<int>(op)], ": '", TypeName(a), "' and '", TypeName(b),
-       "'");
+  const char* symbol = kSymbols[static_cast<int>(op)];
+  Fail("TypeError", "unsupported operand type(s) for ", symbol, ": '", TypeName(a), "' and '", TypeName(b), "'");
 }
 
 Int Magnitude(Int i) { return i < 0 ? -i : i; }
@@ -146,7 +146,8 @@ Value PowerOf(const Value& a, const Value& b) {
 Value Repeat(Runtime& r, const Value& v, Int times) {
   if (times <= 0) times = 0;
   size_t size = v.is_string() ? v.text().size() : v.As<SequenceObject>().items.size() * sizeof(Value);
-  if (size > 0 && times > static_cast<Int>(r.limits().max_memory / size)) FailLimit("a repetition of ", size, " bytes is too large");
+  bool fits = size == 0 || times <= static_cast<Int>(r.limits().max_memory / size);
+  if (!fits) FailLimit("a repetition of ", size, " bytes is too large");
   auto count = static_cast<size_t>(size == 0 ? 0 : times);
   r.heap().CheckRoom(size * count);
   if (v.is_string()) {

@@ -161,7 +161,8 @@ bool IsInternalAttribute(std::string_view name) {
   if (!name.starts_with("__")) return false;
   static constexpr const char* kNames[] = {
       "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__contains__", "__add__", "__mul__",
-      "__rmul__", "__mod__", "__call__", "__bool__", "__int__", "__float__", "__name__", "__qualname__", "__globals__", "__code__",
+      "__rmul__", "__mod__", "__call__", "__bool__", "__int__", "__float__", "__name__", "__qualname__", "__globals__",
+      "__code__",
       "__closure__", "__defaults__", "__kwdefaults__", "__wrapped__", "__self__", "__func__", "__reversed__", "__or__", "__ior__",
       "__class_getitem__", "__iadd__", "__imul__", "__mro__", "__bases__", "__base__", "__subclasses__"};
   return IsObjectAttribute(name) || IsOneOf(kNames, name);

@@ -131,7 +131,7 @@ Value FileSizeFormat(Runtime& r, const Value& v, const Arguments& arguments) {
   char buffer[400];
   if (bytes == 1) return Value::Borrowed("1 Byte");
   if (bytes < base) {
-    std::snprintf(buffer, sizeof buffer, "%.0f Bytes", std::trunc(bytes));
+    std::snprintf(buffer, sizeof buffer, "%.0f Bytes", std::trunc(bytes) + 0.0);  // + 0.0: no "-0"
     return r.String(buffer);
   }
   static constexpr const char* kUnits = "kMGTPEZY";

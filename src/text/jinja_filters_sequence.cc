@@ -18,8 +18,8 @@ class DeferredIterator : public IteratorObject {
  public:
   using Compute = std::vector<Value> (*)(Runtime&, const Value&, const Bound&);
   DeferredIterator(Runtime& r, Value input, Bound arguments, Compute compute)
-      : IteratorObject(r.heap(), sizeof(DeferredIterator), "generator"), input_(std::move(input)), arguments_(std::move(arguments)),
-        compute_(compute) {}
+      : IteratorObject(r.heap(), sizeof(DeferredIterator), "generator"), input_(std::move(input)),
+        arguments_(std::move(arguments)), compute_(compute) {}
   void Clear() override { input_ = items_ = Value(); arguments_.reset(); }
   bool Next(Runtime& r, Value& item) override {
     if (items_.is_missing()) {

@@ -130,18 +130,17 @@ Value Indent(Runtime& r, const Value& v, const Arguments& arguments) {
 
 Value Truncate(Runtime& r, const Value& v, const Arguments& arguments) {
   Bound a("truncate", arguments, {"length", "killwords", "end", "leeway"});
-  if (v.is_undefined()) return v;  // of length 0
-  if (!v.is_string()) {
-    Fail("TypeError", "object of type '", TypeName(v), "' has no len()");
-  }
   int64_t length = Clamp64(a.Integer(0, 255)), leeway = a.HasValue(3) ? Clamp64(a.Integer(3, 5)) : 5;
   std::string_view end = a.Text(2, "...");
   auto end_size = static_cast<int64_t>(CountCodePoints(end));
   if (length < end_size) Fail("AssertionError", "expected length >= ", end_size, ", got ", length);
   if (leeway < 0) Fail("AssertionError", "expected leeway >= 0, got ", leeway);
+  std::optional<int64_t> size = Size(v);
+  if (!size) Fail("TypeError", "object of type '", TypeName(v), "' has no len()");
+  if (*size <= length + leeway) return v;
+  if (!v.is_string()) Fail("TypeError", "'", TypeName(v), "' object cannot be truncated");
   std::string_view s = v.text();
   r.StepBytes(s.size());
-  if (static_cast<int64_t>(CountCodePoints(s)) <= length + leeway) return v;
   std::string_view kept = s.substr(0, ByteOffset(s, static_cast<size_t>(length - end_size)));
   if (!a.Truth(1, false)) kept = kept.substr(0, std::min(kept.rfind(' '), kept.size()));
   return r.String(std::string(kept) + std::string(end));
@@ -220,7 +219,8 @@ Value StripTags(Runtime& r, const Value& v, const Arguments& arguments) {
   RemoveBetween(r, text, "<!--", "-->");
   RemoveBetween(r, text, "<", ">");
   std::string out;
-  for (const Value& word : Split(r, Value::Borrowed(text), Value(), -1, false).As<SequenceObject>().items) {
+  Value words = Split(r, Value::Borrowed(text), Value(), -1, false);
+  for (const Value& word : words.As<SequenceObject>().items) {
     if (!out.empty()) out += ' ';
     out += word.text();
   }

@@ -222,7 +222,9 @@ Value FormatMethod(Runtime& r, const Value& self, const Arguments& arguments) {
 }
 
 Value FormatMapMethod(Runtime& r, const Value& self, const Arguments& arguments) {
-  if (!arguments.keyword.empty() || arguments.positional.size() != 1) Fail("TypeError", "format_map() takes exactly one argument");
+  if (!arguments.keyword.empty() || arguments.positional.size() != 1) {
+    Fail("TypeError", "format_map() takes exactly one argument");
+  }
   return r.String(FieldFormatter(r, {}, {}, arguments.positional[0]).Run(self.text(), 2));
 }
 

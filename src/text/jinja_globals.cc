@@ -51,7 +51,7 @@ Value DictFrom(Runtime& r, const Arguments& arguments, const char* function) {
       Cursor cursor(r, source);
       for (Value pair; cursor.Next(pair);) {
         std::vector<Value> items = Collect(r, pair);
-        if (items.size() != 2) Fail("ValueError", "dictionary update sequence element has length ", items.size(), "; 2 is required");
+        if (items.size() != 2) Fail("ValueError", "a pair is wanted for a dict, not ", items.size(), " items");
         dict.Set(items[0], items[1]);
       }
     }

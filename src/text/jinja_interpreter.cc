@@ -63,7 +63,8 @@ Value Interpreter::Resolve(const std::string& name) {
 
 void Interpreter::Write(std::string_view text) {
   StepBytes(text.size());
-  if (text.size() > limits().max_output - buffered_) FailLimit("the template's output is longer than ", limits().max_output, " bytes");
+  size_t most = limits().max_output;
+  if (text.size() > most - buffered_) FailLimit("the template's output is longer than ", most, " bytes");
   buffered_ += text.size();
   *out_ += text;
 }

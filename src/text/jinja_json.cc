@@ -14,7 +14,8 @@ using Kind = Value::Kind;
 
 class JsonWriter {
  public:
-  JsonWriter(Runtime& r, bool ascii, bool sorted, bool indented, std::string indent, std::string_view comma, std::string_view colon)
+  JsonWriter(Runtime& r, bool ascii, bool sorted, bool indented, std::string indent, std::string_view comma,
+             std::string_view colon)
       : r_(r), ascii_(ascii), sorted_(sorted), indented_(indented), indent_(std::move(indent)), comma_(comma), colon_(colon) {}
 
   std::string Run(const Value& v) {

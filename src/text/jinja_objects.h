@@ -118,7 +118,8 @@ struct Method {
   Value (*function)(Runtime& r, const Value& self, const Arguments& arguments);
 };
 struct MethodObject : CallableObject {
-  MethodObject(Heap& heap, Value s, const Method* m) : CallableObject(heap, sizeof(MethodObject)), self(std::move(s)), method(m) {}
+  MethodObject(Heap& heap, Value s, const Method* m)
+      : CallableObject(heap, sizeof(MethodObject)), self(std::move(s)), method(m) {}
   void Clear() override { self = Value(); }
   Value Call(Runtime& r, const Arguments& arguments) override { return method->function(r, self, arguments); }
   std::string Describe() const override { return std::string("<built-in method ") + method->name + ">"; }
@@ -128,7 +129,8 @@ struct MethodObject : CallableObject {
 };
 
 struct CyclerObject : Object {
-  CyclerObject(Heap& heap, std::vector<Value> v) : Object(heap, sizeof(CyclerObject) + v.size() * sizeof(Value)), items(std::move(v)) {}
+  CyclerObject(Heap& heap, std::vector<Value> v)
+      : Object(heap, sizeof(CyclerObject) + v.size() * sizeof(Value)), items(std::move(v)) {}
   void Clear() override { items.clear(); }
   std::vector<Value> items;
   size_t position = 0;

@@ -2,10 +2,22 @@
 // attributes, calls, filters and tests behind it).
 #pragma once
 
+#include <algorithm>
+
 #include "text/jinja_ast.h"
 #include "text/jinja_token_stream.h"
 
 namespace halfbyte::text::jinja {
+
+// Records that `node` holds an expression of `depth` levels. "a + a + a + ..." is as deep as it is long, so there is a limit.
+inline void Contain(Expr& node, int depth) {
+  constexpr int kMost = 500;
+  node.depth = std::max(node.depth, depth + 1);
+  if (node.depth > kMost) FailSyntax(node.line, "an expression is nested deeper than ", kMost, " levels");
+}
+inline void Contain(Expr& node, const ExprPtr& child) {
+  if (child != nullptr) Contain(node, child->depth);
+}
 
 class ExpressionParser {
  public:

@@ -13,7 +13,8 @@ namespace halfbyte::text::jinja {
 class Runtime {
  public:
   explicit Runtime(const JinjaRenderOptions& options)
-      : heap_(options.limits.max_memory, options.limits.max_steps), limits_(options.limits), now_(options.now), stack_base_(StackAddress()) {}
+      : heap_(options.limits.max_memory, options.limits.max_steps), limits_(options.limits), now_(options.now),
+        stack_base_(StackAddress()) {}
   virtual ~Runtime() = default;
 
   Heap& heap() { return heap_; }

@@ -75,11 +75,12 @@ base::Result<JinjaTime> JinjaTime::Parse(std::string_view iso) {
 }
 
 JinjaTime JinjaTime::Now() {
+  using std::chrono::microseconds;
   auto now = std::chrono::system_clock::now();
   std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   JinjaTime time;
   localtime_r(&seconds, &time.fields);
-  time.microsecond = static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1'000'000);
+  time.microsecond = static_cast<int>(std::chrono::duration_cast<microseconds>(now.time_since_epoch()).count() % 1'000'000);
   return time;
 }
 

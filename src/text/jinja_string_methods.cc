@@ -168,7 +168,8 @@ Value ReplaceMethod(Runtime& r, const Value& self, const Arguments& arguments) {
 Value RemoveAffix(const Value& self, const Arguments& arguments, const char* name, bool at_end) {
   Bound a = Bound::Positional(name, arguments, 1, 1);
   std::string_view s = self.text(), affix = a.Text(0, "");
-  if (at_end ? s.ends_with(affix) : s.starts_with(affix)) (at_end ? s.remove_suffix(affix.size()) : s.remove_prefix(affix.size()));
+  if (at_end && s.ends_with(affix)) s.remove_suffix(affix.size());
+  else if (!at_end && s.starts_with(affix)) s.remove_prefix(affix.size());
   return self.Part(s);
 }
 
@@ -239,7 +240,7 @@ bool IsTitleCased(std::string_view s) {
 
 bool IsAsciiCode(uint32_t code) { return code < 0x80; }
 
-Value EmptyOr(Runtime& r, const Value& self, const Arguments& arguments, Value (*every)(Runtime&, const Value&, const Arguments&)) {
+Value EmptyOr(Runtime& r, const Value& self, const Arguments& arguments, decltype(Method::function) every) {
   return self.text().empty() ? Value::Bool(true) : every(r, self, arguments);
 }
 

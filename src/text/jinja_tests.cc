@@ -29,7 +29,8 @@ bool HasCase(Runtime& r, const Value& v, const char* method) {
 
 bool IsSequence(const Value& v) {
   switch (v.kind()) {
-    case Kind::kUndefined: case Kind::kString: case Kind::kTuple: case Kind::kList: case Kind::kDict: case Kind::kRange: return true;
+    case Kind::kUndefined: case Kind::kString: case Kind::kTuple: case Kind::kList: case Kind::kDict: case Kind::kRange:
+      return true;
     default: return false;
   }
 }
@@ -50,7 +51,8 @@ struct TestEntry {
   std::string_view name;
   TestFunction function;
 };
-#define HB_TEST(condition) [](Runtime& r, const Value& v, const Arguments& a) -> bool { (void)r; NoArguments(a); return condition; }
+#define HB_TEST(condition) \
+  [](Runtime& r, const Value& v, const Arguments& a) -> bool { (void)r; NoArguments(a); return condition; }
 constexpr TestEntry kTests[] = {
     {"!=", Pair<NotEqual>},
     {"<", Pair<InOrder<Order::kLess>>},

@@ -13,7 +13,7 @@ using Codes = std::u32string;
 bool IsWrapSpace(char32_t c) { return c == ' ' || (c >= 9 && c <= 13); }  // textwrap knows ASCII space only
 bool IsWord(char32_t c) { return IsAlnum(c) || c == '_'; }
 bool IsLetter(char32_t c) { return IsWord(c) && !IsDecimal(c); }
-bool IsWordPunctuation(char32_t c) { return IsWord(c) || (c < 0x80 && std::string_view("!\"'&.,?").find(static_cast<char>(c)) != std::string_view::npos); }
+bool IsWordPunctuation(char32_t c) { return IsWord(c) || std::u32string_view(U"!\"'&.,?").find(c) != std::u32string_view::npos; }
 
 // Whether a chunk may end behind the hyphen at i: "ab-" or "a-b-" before it and two letters (perhaps hyphenated) after it.
 bool BreaksAfterHyphen(const Codes& s, size_t i) {
