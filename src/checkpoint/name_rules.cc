@@ -117,6 +117,12 @@ std::string_view TensorPartName(TensorPart part) {
   return "?";
 }
 
+SplitName SplitTensorName(std::string_view name) {
+  for (const Suffix& suffix : kSuffixes)
+    if (name.ends_with(suffix.text)) return {name.substr(0, name.size() - suffix.text.size()), suffix.part};
+  return {name, TensorPart::kWeight};
+}
+
 std::string TensorId::ToString() const {
   std::string out;
   if (layer >= 0) out += base::StrCat("layer ", layer, ", ");

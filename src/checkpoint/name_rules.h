@@ -56,6 +56,14 @@ enum class TensorPart : uint8_t {
 };
 std::string_view TensorPartName(TensorPart part);
 
+// A tensor's name, taken apart by its ending alone: "mtp.fc.weight_scale" -> {"mtp.fc", kWeightScale}. A name without a known ending is all stem
+// (stacked experts are stored so), its part kWeight.
+struct SplitName {
+  std::string_view stem;
+  TensorPart part = TensorPart::kWeight;
+};
+SplitName SplitTensorName(std::string_view name);
+
 // pattern: a stem with {L} for the layer and {E} for the expert number.
 struct NameRule {
   std::string pattern;

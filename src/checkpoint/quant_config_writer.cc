@@ -68,7 +68,11 @@ const char* Nvfp4Word(const WrittenQuant& written) { return written.weight_only 
 Json LayerMap(const WrittenQuant& written) {
   std::map<std::string, Json> sorted;
   for (const std::string& module : written.quantized) sorted[module] = Json(Json::Object{{"quant_algo", Nvfp4Word(written)}, {"group_size", written.group_size}});
-  for (const auto& [module, quant] : written.kept_quantized) sorted[module] = Json(Json::Object{{"quant_algo", ModelOptWord(quant)}});
+  for (const auto& [module, quant] : written.kept_quantized) {
+    Json& entry = sorted[module] = Json(Json::Object{{"quant_algo", ModelOptWord(quant)}});
+    // FP8_PB_WO alone means 128 x 128.
+    if (quant.algo == QuantAlgo::kFp8Block && quant.block != std::array<int64_t, 2>{128, 128}) entry.Set("weight_block_size", Json(Json::Array{Json(quant.block[0]), Json(quant.block[1])}));
+  }
   Json map = Json::MakeObject();
   for (auto& [module, entry] : sorted) map.as_object().emplace_back(module, std::move(entry));
   return map;

@@ -93,6 +93,14 @@ const LayerQuant* QuantMetadata::FindLayer(std::string_view module) const {
   return below != layers.end() && below->first.starts_with(wanted) ? &below->second : nullptr;
 }
 
+std::optional<std::array<int64_t, 2>> QuantMetadata::Fp8Block() const {
+  if (main.block[0] > 0) return main.block;
+  if (experts && experts->block[0] > 0) return experts->block;
+  for (const auto& [module, quant] : layers) if (quant.block[0] > 0) return quant.block;
+  for (const QuantGroup& group : groups) if (group.quant.block[0] > 0) return group.quant.block;
+  return std::nullopt;
+}
+
 base::Result<QuantMetadata> ReadQuantMetadata(const Json& config, const Json* hf_quant_config) {
   QuantSection section;
   if (const Json* found = FindSection(config)) {

@@ -78,6 +78,8 @@ struct QuantMetadata {
 
   // The entry of `layers` for a module: its own (with and without wrapper prefixes), else the first below it; null where there is none.
   const LayerQuant* FindLayer(std::string_view module) const;
+  // Rows and columns of an FP8 block: those of `main`, else of the first layer or group that has any. One file has one block size.
+  std::optional<std::array<int64_t, 2>> Fp8Block() const;
 };
 
 // config: config.json; the section may also stand in its text_config. hf_quant_config: ModelOpt's file, null (or a null Json) where absent.

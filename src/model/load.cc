@@ -73,26 +73,33 @@ base::Result<Prepared> PrepareFromConfig(const base::Json& config, const base::J
   return p;
 }
 
+base::Result<OpenedModel> OpenModel(const std::filesystem::path& folder, checkpoint::CheckpointOptions options) {
+  HB_ASSIGN_OR_RETURN(checkpoint::Checkpoint files, checkpoint::Checkpoint::Open(folder, std::move(options)));
+  std::unordered_set<std::string> present;
+  for (const checkpoint::TensorEntry& e : files.tensors()) present.insert(checkpoint::NameMap::StripWrappers(e.name));
+  ConfigReader reader(files.config(), files.generation_config(), [&](std::string_view name) { return present.count(std::string(name)) != 0; });
+  HB_ASSIGN_OR_RETURN(ModelSpec spec, ReadSpec(reader));
+  HB_ASSIGN_OR_RETURN(checkpoint::QuantMetadata metadata, checkpoint::ReadQuantMetadata(files.config(), &files.hf_quant_config()));
+  quant::SourceOptions source_options;
+  if (const auto block = metadata.Fp8Block()) source_options.fp8_block = {static_cast<int32_t>((*block)[0]), static_cast<int32_t>((*block)[1])};
+  checkpoint::NameMap names(spec.names, static_cast<int64_t>(spec.layers.size()));
+  HB_ASSIGN_OR_RETURN(quant::SourceMap sources, quant::MapSources(files, names, ExpectedTensors(spec), source_options));
+  spec.tied = sources.tied;
+  return OpenedModel{std::move(files), std::move(spec), std::move(names), std::move(metadata), source_options, std::move(sources)};
+}
+
 base::Result<Prepared> Prepare(const std::filesystem::path& folder, const LoadSettings& settings, std::string_view backend_name) {
   if (settings.dummy) {
     HB_ASSIGN_OR_RETURN(auto opened, checkpoint::ModelFolder::Open(folder));
     HB_ASSIGN_OR_RETURN(auto configs, checkpoint::ReadModelConfigs(opened));
     return PrepareFromConfig(configs.config, configs.generation_config, settings, backend_name);
   }
+  HB_ASSIGN_OR_RETURN(OpenedModel opened, OpenModel(folder, settings.files));
   Prepared p;
-  HB_ASSIGN_OR_RETURN(p.files, checkpoint::Checkpoint::Open(folder, settings.files));
-  std::unordered_set<std::string> names;
-  for (const checkpoint::TensorEntry& e : p.files->tensors()) names.insert(checkpoint::NameMap::StripWrappers(e.name));
-  ConfigReader reader(p.files->config(), p.files->generation_config(), [&](std::string_view name) { return names.count(std::string(name)) != 0; });
-  HB_ASSIGN_OR_RETURN(p.spec, ReadSpec(reader));
-  HB_ASSIGN_OR_RETURN(const checkpoint::QuantMetadata metadata, checkpoint::ReadQuantMetadata(p.files->config(), &p.files->hf_quant_config()));
-  p.producer = metadata.producer;
-  quant::SourceOptions source_options;
-  if (metadata.main.block[0] > 0) source_options.fp8_block = {static_cast<int32_t>(metadata.main.block[0]), static_cast<int32_t>(metadata.main.block[1])};
-  const checkpoint::NameMap map(p.spec.names, static_cast<int64_t>(p.spec.layers.size()));
-  HB_ASSIGN_OR_RETURN(quant::SourceMap sources, quant::MapSources(*p.files, map, ExpectedTensors(p.spec), source_options));
-  p.spec.tied = sources.tied;
-  HB_ASSIGN_OR_RETURN(p.plan, Plan(p.spec, std::move(sources), settings, backend_name, metadata));
+  p.spec = std::move(opened.spec);
+  p.producer = opened.metadata.producer;
+  HB_ASSIGN_OR_RETURN(p.plan, Plan(p.spec, std::move(opened.sources), settings, backend_name, opened.metadata));
+  p.files = std::move(opened.files);
   p.plan.warnings.insert(p.plan.warnings.end(), p.files->warnings().begin(), p.files->warnings().end());
   return p;
 }

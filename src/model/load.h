@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/quant_metadata.h"
 #include "model/model.h"
 #include "model/weights.h"
 #include "quant/load_pipeline.h"
@@ -28,6 +29,17 @@ struct LoadSettings {
   std::function<void(const quant::LoadProgress&)> progress;
   std::function<void(const quant::QuantPlan&)> planned;  // called before a byte of data is read: the load report
 };
+
+// A folder's headers, understood: which tensors make up which matrix, before anything is decided about them.
+struct OpenedModel {
+  checkpoint::Checkpoint files;
+  ModelSpec spec;
+  checkpoint::NameMap names;
+  checkpoint::QuantMetadata metadata;
+  quant::SourceOptions source_options;
+  quant::SourceMap sources;  // points into files
+};
+base::Result<OpenedModel> OpenModel(const std::filesystem::path& folder, checkpoint::CheckpointOptions options = {});
 
 // What headers say: enough for `inspect`, and the first half of a load.
 struct Prepared {

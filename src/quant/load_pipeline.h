@@ -4,30 +4,24 @@
 // weights is a few matrices a worker. Units are taken in reading order; results do not depend on which worker took which.
 #pragma once
 
-#include <functional>
-
 #include "quant/plan.h"
+#include "quant/progress.h"
 #include "quant/weight_sink.h"
 
 namespace halfbyte::quant {
-
-struct LoadProgress {
-  int64_t bytes_read = 0, bytes_total = 0;
-  int64_t experts_done = 0, experts_total = 0;  // (layer, expert) pairs converted
-  double seconds = 0;
-};
 
 struct LoadStats {
   int64_t bytes_read = 0;
   int64_t parameters = 0;             // of all matrices
   int64_t parameters_converted = 0;   // of those that became NVFP4 or FP8
   int64_t changed_by_rounding = 0;    // FP16 or FP32 values that are not exact in BF16
+  int64_t mx_blocks_requantized = 0;  // MXFP4 blocks out of E4M3's reach, whose values may have changed
   double seconds = 0;
 };
 
 struct LoadOptions {
   int workers = 0;  // 0: platform::AllowedThreads()
-  std::function<void(const LoadProgress&)> progress;  // called from workers, at most some ten times a second
+  ProgressFunction progress;
 };
 
 // Fails with the first error (by reading order where several happen). On success every planned matrix and vector was put exactly once.

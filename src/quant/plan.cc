@@ -18,13 +18,6 @@ bool IsDenseLinear(TensorRole r) {
   }
 }
 
-// The module's path as the checkpoint spells it: the tensor's name without the part.
-std::string ModulePath(const std::string& name) {
-  for (std::string_view suffix : {".weight_packed", ".weight", "_blocks"})
-    if (std::string_view(name).ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
-  return name;
-}
-
 void SetKeep(PlannedMatrix& m, const PlanOptions& options) {
   const Format& f = m.source.format;
   m.target = f;
@@ -74,9 +67,9 @@ class Planner {
   base::Status DecideExpert(PlannedMatrix& m) {
     if (!ModeQuantizes(options_.mode)) { SetKeep(m, options_); return {}; }
     if (m.source.format.is_nvfp4()) return SetNvfp4(m);
-    const std::string module = m.source.weight ? ModulePath(m.source.weight->name) : m.source.id.ToString();
-    const bool by_source = options_.source_ignored.Contains(module);
-    if (options_.ignored.Contains(module) || (by_source && options_.mode == QuantMode::kModeloptFp4)) {
+    const std::string module = ModuleOf(m);
+    const bool by_source = options_.source_ignored.Contains(module), by_user = options_.ignored.Contains(module) | options_.excluded.Contains(module);
+    if (by_user || (by_source && (options_.obey_source_list || options_.mode == QuantMode::kModeloptFp4))) {
       ++ignored;
       SetKeep(m, options_);
       return {};
@@ -85,11 +78,17 @@ class Planner {
     return SetNvfp4(m);
   }
 
+  static std::string ModuleOf(const PlannedMatrix& m) {
+    return m.source.weight ? std::string(checkpoint::SplitTensorName(m.source.weight->name).stem) : m.source.id.ToString();
+  }
+
   base::Status DecideDense(PlannedMatrix& m) {
     const Format& f = m.source.format;
     if (f.is_nvfp4() && ModeQuantizes(options_.mode)) return SetNvfp4(m);
-    if (options_.dense == DenseQuantization::kNvfp4) return SetNvfp4(m);
-    if (options_.dense == DenseQuantization::kFp8 && f.is_plain()) {
+    const bool wanted = options_.dense != DenseQuantization::kNone && (options_.convert_head || m.source.id.role != TensorRole::kLmHead) &&
+                        !options_.excluded.Contains(ModuleOf(m));
+    if (wanted && options_.dense == DenseQuantization::kNvfp4) return SetNvfp4(m);
+    if (wanted && options_.dense == DenseQuantization::kFp8 && f.is_plain()) {
       m.action = Action::kQuantize;
       m.target = Format::Fp8(Outer::kPerRow);
       return {};
@@ -100,14 +99,6 @@ class Planner {
 
   const PlanOptions& options_;
 };
-
-// Where a matrix's last byte is read: file, then offset.
-std::pair<int, uint64_t> Completion(const SourceMatrix& m) {
-  if (!m.weight) return {0, 0};  // a dummy
-  std::pair<int, uint64_t> at{m.weight->file, m.weight->begin + static_cast<uint64_t>(m.stack_index) * (m.weight->size / std::max<int64_t>(1, m.weight->shape.rank() == 3 ? m.weight->shape[0] : 1))};
-  if (m.scale) at = std::max(at, {m.scale->file, m.scale->begin});
-  return at;
-}
 
 // The partner that shares a unit with this matrix: (layer, expert, group). Matrices of equal keys are read together.
 struct GroupKey {
@@ -143,7 +134,7 @@ std::vector<PlanUnit> MakeUnits(const std::vector<PlannedMatrix>& matrices, bool
   }
   auto completion = [&](const PlanUnit& u) {
     std::pair<int, uint64_t> at{0, 0};
-    for (int32_t i : u.matrices) at = std::max(at, Completion(matrices[static_cast<size_t>(i)].source));
+    for (int32_t i : u.matrices) at = std::max(at, ReadingPosition(matrices[static_cast<size_t>(i)].source));
     return at;
   };
   std::stable_sort(units.begin(), units.end(), [&](const PlanUnit& a, const PlanUnit& b) { return completion(a) < completion(b); });
@@ -152,7 +143,7 @@ std::vector<PlanUnit> MakeUnits(const std::vector<PlannedMatrix>& matrices, bool
 
 void AddWarnings(QuantPlan& plan, const Planner& planner, const PlanOptions& options) {
   for (const PatternMatches& p : plan.patterns)
-    if (p.matches == 0) plan.warnings.push_back(base::StrCat("pattern \"", p.pattern, "\" of ", p.from, " matches no expert"));
+    if (p.matches == 0) plan.warnings.push_back(base::StrCat("pattern \"", p.pattern, "\" of ", p.from, " matches nothing that could be converted"));
   if (planner.ignored_but_converted)
     plan.warnings.push_back(base::StrCat(planner.ignored_but_converted, " expert matrices that the checkpoint's exclude list names are converted: ",
                                          ModeName(options.mode), " obeys --ignore-layers only (modelopt_fp4 would keep them)"));
@@ -168,6 +159,14 @@ void AddWarnings(QuantPlan& plan, const Planner& planner, const PlanOptions& opt
 }
 
 }  // namespace
+
+std::pair<int, uint64_t> ReadingPosition(const SourceMatrix& m) {
+  if (!m.weight) return {0, 0};  // a dummy
+  const bool stacked = m.layout != StackedLayout::kPerExpert;
+  std::pair<int, uint64_t> at{m.weight->file, m.weight->begin + static_cast<uint64_t>(m.stack_index) * (m.weight->size / static_cast<uint64_t>(stacked ? std::max<int64_t>(1, m.weight->shape[0]) : 1))};
+  if (m.scale) at = std::max(at, {m.scale->file, m.scale->begin});
+  return at;
+}
 
 std::string_view ActionName(Action action) {
   switch (action) {
@@ -215,6 +214,7 @@ base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options) 
                           .Hint("use --quantization none, or convert its dense layers with --dense-quantization fp8|nvfp4"));
   plan.units = MakeUnits(plan.matrices, plan.tied);
   plan.patterns = options.ignored.Matches();
+  for (PatternMatches& p : options.excluded.Matches()) plan.patterns.push_back(std::move(p));
   for (PatternMatches& p : options.source_ignored.Matches()) if (p.matches) plan.patterns.push_back(std::move(p));
   AddWarnings(plan, planner, options);
   return plan;

@@ -38,8 +38,11 @@ struct PlanOptions {
   numerics::WeightContract contract;                // of matrices that become NVFP4
   tensor::DType plain = tensor::DType::kBF16;       // what FP16 and FP32 matrices become: BF16, or F32 on `reference`
   DenseQuantization dense = DenseQuantization::kNone;
+  bool convert_head = true;                         // lm_head belongs to the dense matrices that `dense` means
   LayerSelection ignored;                           // --ignore-layers: experts to leave as they are
-  LayerSelection source_ignored;                    // the checkpoint's own exclude list (obeyed by modelopt_fp4 only)
+  LayerSelection excluded;                          // quantize --exclude: experts and dense matrices to leave as they are
+  LayerSelection source_ignored;                    // the checkpoint's own exclude list
+  bool obey_source_list = false;                    // modelopt_fp4 does without being told
 };
 
 struct QuantPlan {
@@ -62,6 +65,9 @@ struct QuantPlan {
   int64_t BytesBefore(const PlannedMatrix& m) const;
   std::map<TensorId, int32_t> index;                // id -> matrices[]
 };
+
+// Where a matrix is complete, for reading files from front to back: file, then the later of its weight's and its scale's first bytes.
+std::pair<int, uint64_t> ReadingPosition(const SourceMatrix& m);
 
 base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options);
 

@@ -45,8 +45,8 @@ std::vector<PlanGroup> GroupPlan(const QuantPlan& plan) {
   return out;
 }
 
-std::string ReportText(const QuantPlan& plan) {
-  std::string out = base::StrCat("load report: mode ", ModeName(plan.mode), plan.tied ? ", lm_head tied to the embedding" : "", "\n");
+std::string GroupLines(const QuantPlan& plan) {
+  std::string out;
   char line[256];
   auto mb = [](int64_t b) { return static_cast<double>(b) / 1e6; };
   for (const PlanGroup& g : GroupPlan(plan)) {
@@ -55,9 +55,18 @@ std::string ReportText(const QuantPlan& plan) {
     out += line;
   }
   std::snprintf(line, sizeof line, "  matrices: %.1f MB in the files -> %.1f MB\n", mb(plan.bytes_before), mb(plan.bytes_after));
-  out += line;
+  return out + line;
+}
+
+std::string ReportText(const QuantPlan& plan) {
+  std::string out = base::StrCat("load report: mode ", ModeName(plan.mode), plan.tied ? ", lm_head tied to the embedding" : "", "\n", GroupLines(plan));
   for (const auto& [reason, n] : plan.skipped) out += base::StrCat("  not loaded: ", n, " tensors (", reason, ")\n");
   if (plan.discarded) out += base::StrCat("  not read: ", plan.discarded, " activation scales or shapes that this mode does not use\n");
+  return out + RemarkLines(plan);
+}
+
+std::string RemarkLines(const QuantPlan& plan) {
+  std::string out;
   for (const PatternMatches& p : plan.patterns) out += base::StrCat("  pattern \"", p.pattern, "\" of ", p.from, ": ", p.matches, " matches\n");
   for (const std::string& w : plan.warnings) out += "  warning: " + w + "\n";
   return out;

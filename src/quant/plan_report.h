@@ -17,7 +17,11 @@ struct PlanGroup {
 };
 std::vector<PlanGroup> GroupPlan(const QuantPlan& plan);
 
-// A table, then the patterns with their match counts, then the warnings. Ends with a newline.
+// The table of groups and the sum, two spaces before each line; then the patterns with their match counts and the warnings.
+std::string GroupLines(const QuantPlan& plan);
+std::string RemarkLines(const QuantPlan& plan);
+
+// The load report: a heading, the table, what is not loaded, then the patterns with their match counts, then the warnings. Ends with a newline.
 std::string ReportText(const QuantPlan& plan);
 // {"groups": [...], "patterns": [...], "warnings": [...], "skipped": {...}, "bytes_before", "bytes_after"}
 base::Json ReportJson(const QuantPlan& plan);

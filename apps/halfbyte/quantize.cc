@@ -1,0 +1,151 @@
+// halfbyte quantize: writes an NVFP4 checkpoint that vLLM, SGLang, TensorRT-LLM and this program read.
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "checkpoint/model_folder.h"
+#include "commands.h"
+#include "model/load.h"
+#include "platform/memory.h"
+#include "quant/export.h"
+
+namespace halfbyte::app {
+namespace {
+
+using base::ErrorCode;
+
+struct Options {
+  std::string model = "demo", out;
+  std::string contract = "modelopt", format = "modelopt";
+  std::string scale_search = "none", ws2 = "cuda", activations;
+  std::vector<std::string> include, exclude, ignore_layers;
+  std::string max_shard_size = "5GB";
+  int threads = 0;
+  bool search_given = false, ws2_given = false;
+};
+
+// "5GB", "500MB", "4GiB", "123456": decimal units as Hugging Face counts them, binary ones with an i.
+base::Result<uint64_t> ParseBytes(const std::string& text) {
+  double value = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},      {"B", 1},        {"KB", 1e3},       {"MB", 1e6},           {"GB", 1e9},
+                                                                   {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+  for (const auto& [name, factor] : kUnits)
+    if (ec == std::errc() && unit == name && value * factor >= 1 && value * factor < 9e18) return static_cast<uint64_t>(value * factor);
+  return base::Fail(ErrorCode::kInvalidArgument, "usage: --max-shard-size ", text, ": a size like 5GB, 500MB or 4GiB is wanted");
+}
+
+base::Result<numerics::WeightContract> ContractOf(const Options& o) {
+  if (o.contract == "online") {
+    if (o.search_given || o.ws2_given)
+      return base::Fail(ErrorCode::kInvalidArgument, "usage: --contract online is what the loader makes; --scale-search and --ws2 belong to --contract modelopt");
+    return numerics::WeightContract::Online();
+  }
+  const numerics::Flavour flavour = o.ws2 == "cpu" ? numerics::Flavour::kCpu : numerics::Flavour::kCuda;
+  if (o.scale_search == "4over6") return numerics::WeightContract::ModeloptFourOverSix(flavour);
+  if (o.scale_search == "sweep") return numerics::WeightContract::ModeloptSweep(flavour);
+  return numerics::WeightContract::Modelopt(flavour);
+}
+
+base::Result<quant::ExportOptions> ExportOptionsOf(const Options& o) {
+  quant::ExportOptions e;
+  HB_ASSIGN_OR_RETURN(e.contract, ContractOf(o));
+  e.format = o.format == "modelopt" ? quant::ExportFormat::kModelopt : quant::ExportFormat::kCompressedTensors;
+  if (!o.activations.empty()) e.weight_only = o.activations == "w4a16";
+  e.dense = !o.include.empty();
+  // A loader in a per-token or 16-bit mode converts experts that the source's list names, one in modelopt_fp4 leaves them (reference-behaviour 4.1):
+  // each contract does as its loader.
+  e.obey_source_list = o.contract == "modelopt";
+  HB_ASSIGN_OR_RETURN(e.excluded, quant::LayerSelection::Make(o.exclude, "--exclude", quant::PatternSyntax::kPatterns));
+  HB_ASSIGN_OR_RETURN(e.ignored, quant::LayerSelection::Make(o.ignore_layers, "--ignore-layers", quant::PatternSyntax::kPaths));
+  e.version = HALFBYTE_VERSION;
+  e.settings = {{"contract", o.contract}};
+  if (o.contract == "modelopt") { e.settings.emplace_back("scale_search", o.scale_search); e.settings.emplace_back("ws2", o.ws2); }
+  return e;
+}
+
+quant::ProgressFunction Progress() {
+  const bool terminal = isatty(STDERR_FILENO);
+  double last = 0;
+  return [terminal, last](const quant::LoadProgress& p) mutable {
+    const bool done = p.bytes_read >= p.bytes_total;
+    if (p.seconds < 2 || (!terminal && !done && p.seconds - last < 5)) return;  // nobody needs a bar for two seconds
+    last = p.seconds;
+    const double left = p.bytes_read ? p.seconds * static_cast<double>(p.bytes_total - p.bytes_read) / static_cast<double>(p.bytes_read) : 0;
+    std::fprintf(stderr, "%squantizing: %.1f of %.1f GB, %lld of %lld experts, %.2f GB/s, %.0f s left%s", terminal ? "\r\033[K" : "", static_cast<double>(p.bytes_read) / 1e9,
+                 static_cast<double>(p.bytes_total) / 1e9, static_cast<long long>(p.experts_done), static_cast<long long>(p.experts_total),
+                 static_cast<double>(p.bytes_read) / 1e9 / p.seconds, left, terminal && !done ? "" : "\n");
+  };
+}
+
+void PrintJson(const quant::ExportStats& s) {
+  base::Json out = base::Json::MakeObject(), warnings = base::Json::MakeArray();
+  for (const std::string& w : s.warnings) warnings.Push(w);
+  out.Set("tensors", s.tensors);
+  out.Set("converted", s.converted);
+  out.Set("reused", s.reused);
+  out.Set("kept", s.kept);
+  out.Set("bytes_read", s.bytes_read);
+  out.Set("bytes_written", s.bytes_written);
+  out.Set("seconds", s.seconds);
+  out.Set("parameters_per_second", static_cast<double>(s.parameters_converted) / s.seconds);
+  out.Set("peak_rss_bytes", static_cast<int64_t>(platform::PeakResidentBytes()));
+  out.Set("warnings", std::move(warnings));
+  std::printf("%s\n", out.Dump(1).c_str());
+}
+
+void PrintText(const Options& o, const quant::ExportStats& s) {
+  std::printf("%s: %lld tensors in %d file%s, %lld matrices converted, %lld NVFP4 already, %lld tensors as they were\n", o.out.c_str(), static_cast<long long>(s.tensors), s.shards,
+              s.shards == 1 ? "" : "s", static_cast<long long>(s.converted), static_cast<long long>(s.reused), static_cast<long long>(s.kept));
+  std::printf("%.1f MB read, %.1f MB written in %.2f s: %.3f G parameters/s converted, %.1f MB of memory at most\n", static_cast<double>(s.bytes_read) / 1e6,
+              static_cast<double>(s.bytes_written) / 1e6, s.seconds, static_cast<double>(s.parameters_converted) / 1e9 / s.seconds,
+              static_cast<double>(platform::PeakResidentBytes()) / 1e6);
+}
+
+base::Status Quantize(const Options& options, const Context& context) {
+  HB_ASSIGN_OR_RETURN(const quant::ExportOptions export_options, ExportOptionsOf(options));
+  quant::ExportRun run;
+  run.out = options.out;
+  run.workers = options.threads;
+  HB_ASSIGN_OR_RETURN(run.writer.max_shard_bytes, ParseBytes(options.max_shard_size));
+  if (!context.quiet) run.progress = Progress();
+  HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, checkpoint::ResolveModelFolder(options.model));
+  HB_ASSIGN_OR_RETURN(model::OpenedModel m, model::OpenModel(folder));
+  HB_ASSIGN_OR_RETURN(const quant::ExportPlan plan, quant::MakeExportPlan(m.files, m.names, std::move(m.sources), m.source_options, m.metadata, export_options));
+  if (!context.quiet) std::fputs(quant::ExportReport(plan).c_str(), stderr);
+  HB_ASSIGN_OR_RETURN(const quant::ExportStats stats, quant::RunExport(m.files, plan, run));
+  // The report has told the plan's warnings; what turned up later follows, and all of them where there was no report.
+  for (size_t i = context.quiet ? 0 : plan.load.warnings.size(); i < stats.warnings.size(); ++i) base::LogWarning(stats.warnings[i]);
+  if (context.json) PrintJson(stats);
+  else PrintText(options, stats);
+  return {};
+}
+
+}  // namespace
+
+void RegisterQuantize(CLI::App& program, Context& context) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = program.add_subcommand("quantize", "write an NVFP4 checkpoint that vLLM, SGLang and TensorRT-LLM read");
+  c->add_option("--model", o->model, "a Hugging Face folder, org/name from the local cache, or demo")->capture_default_str();
+  c->add_option("--out", o->out, "the new folder; it appears when it is complete")->required();
+  c->add_option("--contract", o->contract, "modelopt: the bytes ModelOpt writes; online: the bytes the loader makes")->check(CLI::IsMember({"modelopt", "online"}))->capture_default_str();
+  c->add_option("--format", o->format, "modelopt or compressed-tensors")->check(CLI::IsMember({"modelopt", "compressed-tensors"}))->capture_default_str();
+  auto* search = c->add_option("--scale-search", o->scale_search, "block scales: none, 4over6 (two candidates) or sweep (all)")->check(CLI::IsMember({"none", "4over6", "sweep"}))->capture_default_str();
+  auto* ws2 = c->add_option("--ws2", o->ws2, "weight_scale_2 as PyTorch divides on cuda or cpu")->check(CLI::IsMember({"cuda", "cpu"}))->capture_default_str();
+  c->add_option("--activations", o->activations, "w4a4 (with input scales) or w4a16 (without); default: w4a4, or as an NVFP4 source has it")->check(CLI::IsMember({"w4a4", "w4a16"}));
+  c->add_option("--include", o->include, "dense: dense linear layers too")->check(CLI::IsMember({"dense"}));
+  c->add_option("--exclude", o->exclude, "leave these modules as they are: path, glob or re:regex; may be repeated");
+  c->add_option("--ignore-layers", o->ignore_layers, "leave the experts of these modules as they are (comma separated paths)")->delimiter(',');
+  c->add_option("--max-shard-size", o->max_shard_size, "largest file of tensors")->capture_default_str();
+  c->add_option("--threads", o->threads, "worker threads (0: all that the process may use)")->check(CLI::Range(0, 4096));
+  c->callback([o, search, ws2, &context] {
+    o->search_given = search->count() > 0;
+    o->ws2_given = ws2->count() > 0;
+    context.command = [o, &context] { return Quantize(*o, context); };
+  });
+}
+
+}  // namespace halfbyte::app
