@@ -143,7 +143,7 @@ std::vector<PlanUnit> MakeUnits(const std::vector<PlannedMatrix>& matrices, bool
 
 void AddWarnings(QuantPlan& plan, const Planner& planner, const PlanOptions& options) {
   for (const PatternMatches& p : plan.patterns)
-    if (p.matches == 0) plan.warnings.push_back(base::StrCat("pattern \"", p.pattern, "\" of ", p.from, " matches nothing that could be converted"));
+    if (p.matches == 0) plan.warnings.push_back(base::StrCat("pattern \"", p.pattern, "\" of ", p.from, options.excluded.empty() ? " matches no expert" : " matches nothing that could be converted"));
   if (planner.ignored_but_converted)
     plan.warnings.push_back(base::StrCat(planner.ignored_but_converted, " expert matrices that the checkpoint's exclude list names are converted: ",
                                          ModeName(options.mode), " obeys --ignore-layers only (modelopt_fp4 would keep them)"));
