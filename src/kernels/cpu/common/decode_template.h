@@ -4,6 +4,18 @@
 namespace halfbyte::kernels::cpu {
 namespace {
 
+struct DecodeBf16 {
+  static void Decode(const LinearView& v, int64_t panel, std::byte* out) {
+    const std::byte* w = v.data + panel * v.panel_bytes;
+    auto* f = reinterpret_cast<float*>(out);
+    for (int64_t k = 0; k < v.k_padded; k += 2) {
+      auto raw = Bf16Weights::Load(w + k / 2 * kRawBytes);
+      HB_UNROLL
+      for (int j = 0; j < 2; ++j) Store(f + (k + j) * kPanelRows, Bf16Weights::Get(raw, j));
+    }
+  }
+};
+
 // fp32(code) * fp32(scale), rounded once: the value that the contract gives an FP8 weight.
 struct DecodeFp8 {
   static void Decode(const LinearView& v, int64_t panel, std::byte* out) {

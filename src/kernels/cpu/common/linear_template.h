@@ -170,12 +170,19 @@ void LinearRange(const LinearCall& c, int64_t panel_begin, int64_t panel_end, in
       LinearPanels<W>(c, group, group + kGroup < panel_end ? group + kGroup : panel_end, false, t);
 }
 
+// Twice what a tile takes at once: a tile of x then comes from L3 once for both, and the copy (512 KiB of F32 at K = 2048) still fits
+// L2.
+template <class T>
+constexpr int64_t DecodedPanels() {
+  return 2 * T::Panels(T::kTileRows);
+}
+
 // The same outputs by way of a decoded copy: a few panels are written out as F32 or BF16 with their scales (in `scratch`, which
 // stays in the cache) and multiplied as a plain matrix by all tiles. D::Decode(view, panel, out) writes a panel in T's layout; T
 // knows no scales but the outer one.
 template <class D, class T>
 void DecodedRange(const LinearCall& c, int64_t panel_begin, int64_t panel_end, int64_t tile_begin, int64_t tile_end) {
-  constexpr int64_t kGroup = T::Panels(T::kTileRows);
+  constexpr int64_t kGroup = DecodedPanels<T>();
   LinearCall d = c;
   d.w.panel_bytes = c.w.k_padded * kPanelRows * static_cast<int64_t>(sizeof(typename T::Unit)) / T::kUnitDepth;
   d.w.data = c.scratch;
@@ -191,7 +198,7 @@ void DecodedRange(const LinearCall& c, int64_t panel_begin, int64_t panel_end, i
 
 template <class T>
 int64_t DecodedBytes(const LinearView& v) {
-  return T::Panels(T::kTileRows) * v.k_padded * kPanelRows * static_cast<int64_t>(sizeof(typename T::Unit)) / T::kUnitDepth;
+  return DecodedPanels<T>() * v.k_padded * kPanelRows * static_cast<int64_t>(sizeof(typename T::Unit)) / T::kUnitDepth;
 }
 
 // What policies without block scales share.
