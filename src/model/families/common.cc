@@ -55,6 +55,20 @@ base::Result<AttentionSpec> ReadAttention(const ConfigReader& config) {
   return a;
 }
 
+base::Result<int64_t> SlidingWindow(const ConfigReader& config, int64_t layer, bool by_rule) {
+  HB_ASSIGN_OR_RETURN(bool used, config.BoolOr({"use_sliding_window"}, false));
+  HB_ASSIGN_OR_RETURN(int64_t window, config.IntOr({"sliding_window"}, 4096));
+  if (window < 0) return base::Fail(base::ErrorCode::kBadFile, "config.json: \"sliding_window\" is ", window);
+  if (!used) return 0;
+  if (const base::Json* types = config.text().Find("layer_types"); types && types->is_array()) {
+    const auto& list = types->as_array();
+    if (static_cast<int64_t>(list.size()) <= layer || !list[static_cast<size_t>(layer)].is_string())
+      return base::Fail(base::ErrorCode::kBadFile, "config.json: \"layer_types\" has no type for layer ", layer);
+    by_rule = list[static_cast<size_t>(layer)].as_string() == "sliding_attention";
+  }
+  return by_rule ? window : 0;
+}
+
 base::Result<int64_t> ReadExpertCount(const ConfigReader& config) { return config.Size({"num_experts", "num_local_experts", "n_routed_experts"}, 1 << 14); }
 
 base::Result<bool> LayerIsMoe(const ConfigReader& config, int64_t layer, std::string_view router_stem) {

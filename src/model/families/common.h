@@ -13,6 +13,10 @@ base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view 
 // Heads, head_dim (never hidden / heads where config.json has one: trap 3), scale; the rest is the family's.
 base::Result<AttentionSpec> ReadAttention(const ConfigReader& config);
 
+// The Qwen families' sliding window of a layer, 0 for none: only where use_sliding_window is true (releases say false); then layer_types decides, and
+// where that is absent the family's rule does, whose answer for this layer is `by_rule`.
+base::Result<int64_t> SlidingWindow(const ConfigReader& config, int64_t layer, bool by_rule);
+
 // The expert count has three names and any of them may stand in a file of any family (trap 1).
 base::Result<int64_t> ReadExpertCount(const ConfigReader& config);
 

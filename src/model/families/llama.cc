@@ -4,7 +4,7 @@
 namespace halfbyte::model {
 namespace {
 
-base::Result<ModelSpec> ReadDense(const ConfigReader& config, std::string_view family, kernels::QkNorm qk_norm, bool bias_default, bool o_has_bias) {
+base::Result<ModelSpec> ReadDense(const ConfigReader& config, std::string_view family, kernels::QkNorm qk_norm, bool bias_default, bool o_has_bias, bool has_window) {
   HB_ASSIGN_OR_RETURN(ModelSpec spec, ReadCommon(config, family));
   HB_ASSIGN_OR_RETURN(AttentionSpec attention, ReadAttention(config));
   attention.qk_norm = qk_norm;
@@ -17,14 +17,18 @@ base::Result<ModelSpec> ReadDense(const ConfigReader& config, std::string_view f
   if (mlp_bias) return base::Fail(base::ErrorCode::kUnsupported, "config.json: mlp_bias true");
   HB_ASSIGN_OR_RETURN(int64_t layers, config.Size({"num_hidden_layers"}, 1 << 12));
   spec.layers.assign(static_cast<size_t>(layers), LayerSpec{attention, dense, std::nullopt});
+  HB_ASSIGN_OR_RETURN(int64_t full_layers, config.IntOr({"max_window_layers"}, 28));
+  for (int64_t i = 0; has_window && i < layers; ++i) {
+    HB_ASSIGN_OR_RETURN(spec.layers[static_cast<size_t>(i)].attention.window, SlidingWindow(config, i, i >= full_layers));
+  }
   spec.names = DecoderNames();
   return spec;
 }
 
 }  // namespace
 
-base::Result<ModelSpec> ParseLlama(const ConfigReader& config) { return ReadDense(config, "llama", kernels::QkNorm::kNone, false, true); }
-base::Result<ModelSpec> ParseQwen3(const ConfigReader& config) { return ReadDense(config, "qwen3", kernels::QkNorm::kPerHead, false, true); }
-base::Result<ModelSpec> ParseQwen2(const ConfigReader& config) { return ReadDense(config, "qwen2", kernels::QkNorm::kNone, true, false); }
+base::Result<ModelSpec> ParseLlama(const ConfigReader& config) { return ReadDense(config, "llama", kernels::QkNorm::kNone, false, true, false); }
+base::Result<ModelSpec> ParseQwen3(const ConfigReader& config) { return ReadDense(config, "qwen3", kernels::QkNorm::kPerHead, false, true, true); }
+base::Result<ModelSpec> ParseQwen2(const ConfigReader& config) { return ReadDense(config, "qwen2", kernels::QkNorm::kNone, true, false, true); }
 
 }  // namespace halfbyte::model

@@ -8,13 +8,11 @@ base::Result<ModelSpec> ParseQwen2Moe(const ConfigReader& config) {
   HB_ASSIGN_OR_RETURN(AttentionSpec attention, ReadAttention(config));
   HB_ASSIGN_OR_RETURN(attention.qkv_bias, config.BoolOr({"qkv_bias"}, true));
   HB_ASSIGN_OR_RETURN(spec.rope, ReadRope(config, attention.head_dim));
-  HB_ASSIGN_OR_RETURN(bool sliding, config.BoolOr({"use_sliding_window"}, false));
-  HB_ASSIGN_OR_RETURN(int64_t window, config.IntOr({"sliding_window"}, 0));
-  HB_ASSIGN_OR_RETURN(int64_t window_from, config.IntOr({"max_window_layers"}, 0));
+  HB_ASSIGN_OR_RETURN(int64_t window_layers, config.IntOr({"max_window_layers"}, 28));
   HB_ASSIGN_OR_RETURN(int64_t layers, config.Size({"num_hidden_layers"}, 1 << 12));
   for (int64_t i = 0; i < layers; ++i) {
     LayerSpec layer{attention, std::nullopt, std::nullopt};
-    if (sliding && i >= window_from) layer.attention.window = window;
+    HB_ASSIGN_OR_RETURN(layer.attention.window, SlidingWindow(config, i, i % 2 == 0 && i < window_layers));  // every second one, as transformers has it
     HB_ASSIGN_OR_RETURN(bool is_moe, LayerIsMoe(config, i, "mlp.gate"));
     if (is_moe) {
       MoeSpec moe;

@@ -13,6 +13,7 @@ base::Result<ModelSpec> ParseQwen3Moe(const ConfigReader& config) {
   HB_ASSIGN_OR_RETURN(int64_t layers, config.Size({"num_hidden_layers"}, 1 << 12));
   for (int64_t i = 0; i < layers; ++i) {
     LayerSpec layer{attention, std::nullopt, std::nullopt};
+    HB_ASSIGN_OR_RETURN(layer.attention.window, SlidingWindow(config, i, true));
     HB_ASSIGN_OR_RETURN(bool is_moe, LayerIsMoe(config, i, "mlp.gate"));
     if (is_moe) {
       MoeSpec moe;

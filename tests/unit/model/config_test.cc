@@ -135,6 +135,26 @@ TEST(Config, UnusableSizesAreErrorsThatNameTheField) {
   EXPECT_THAT(ErrorOf(Spec(Config({{"hidden_act", "gelu"}}))), HasSubstr("gelu"));
 }
 
+TEST(Config, SlidingWindows) {
+  auto windows = [](const char* type, std::initializer_list<std::pair<const char*, base::Json>> changes) {
+    base::Json config = Config({{"model_type", type}, {"shared_expert_intermediate_size", 16}, {"sliding_window", 64}, {"max_window_layers", 2}});
+    for (const auto& [key, value] : changes) config.Set(key, value);
+    const auto spec = Spec(config);
+    EXPECT_TRUE(spec) << type << ": " << spec.error().ToString();
+    std::vector<int64_t> out;
+    if (spec) for (const LayerSpec& l : spec->layers) out.push_back(l.attention.window);
+    return out;
+  };
+  const base::Json types = base::Json::Array{"sliding_attention", "full_attention", "full_attention", "sliding_attention"};
+  for (const char* type : {"qwen3_moe", "qwen2_moe", "qwen3", "qwen2", "llama"}) EXPECT_THAT(windows(type, {}), ElementsAre(0, 0, 0, 0)) << type;  // said, not used
+  EXPECT_THAT(windows("qwen3_moe", {{"use_sliding_window", true}}), ElementsAre(64, 64, 64, 64));
+  EXPECT_THAT(windows("qwen2_moe", {{"use_sliding_window", true}}), ElementsAre(64, 0, 0, 0));
+  EXPECT_THAT(windows("qwen3", {{"use_sliding_window", true}}), ElementsAre(0, 0, 64, 64));
+  EXPECT_THAT(windows("qwen2", {{"use_sliding_window", true}, {"layer_types", types}}), ElementsAre(64, 0, 0, 64));
+  EXPECT_THAT(windows("mixtral", {}), ElementsAre(64, 64, 64, 64));
+  EXPECT_THAT(ErrorOf(Spec(Config({{"use_sliding_window", true}, {"layer_types", base::Json::Array{}}}))), HasSubstr("layer_types"));
+}
+
 TEST(Config, FamilyDefaultsWhereTheFileIsSilent) {
   EXPECT_FALSE(Spec(Without(Config(), "norm_topk_prob"))->layers[0].moe->normalize);               // Qwen3-MoE's class default
   EXPECT_TRUE(Spec(Without(Config({{"model_type", "mixtral"}}), "norm_topk_prob"))->layers[0].moe->normalize);  // always
