@@ -4,6 +4,10 @@
 
 namespace halfbyte::server {
 
+namespace {
+constexpr size_t kMaxSequences = 2048;  // of one request; each costs some kilobytes before it is even queued
+}  // namespace
+
 std::string SseEvent(const base::Json& json) { return base::StrCat("data: ", json.Dump(), "\n\n"); }
 
 Job::Job(Context& context, std::shared_ptr<Exchange> exchange, JobPlan plan, std::unique_ptr<Dialect> dialect)
@@ -21,6 +25,8 @@ Job::~Job() {
 }
 
 void Job::Start(Context& context, std::shared_ptr<Exchange> exchange, JobPlan plan, std::unique_ptr<Dialect> dialect) {
+  if (plan.prompts.size() * static_cast<size_t>(plan.n) > kMaxSequences)
+    return exchange->Send(ErrorResponse({400, base::StrCat("n: ", plan.prompts.size(), " prompts times n make more than ", kMaxSequences, " sequences"), "n", "invalid_value"}));
   std::shared_ptr<Job> job(new Job(context, std::move(exchange), std::move(plan), std::move(dialect)));
   {
     std::lock_guard lock(context.mutex);

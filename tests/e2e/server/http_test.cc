@@ -77,6 +77,7 @@ TEST_F(ServerHttp, WrongRequestsAre400WithTheField) {
   EXPECT_EQ(Post(port(), "/v1/completions", R"({"prompt": "b", "model": "other"})").status, 404);
   EXPECT_EQ(Post(port(), "/v1/completions", base::StrCat(R"({"prompt": ")", std::string(5000, 'b'), "\"}")).status, 400);  // longer than the context
   EXPECT_EQ(Post(port(), "/v1/completions", R"({"prompt": "b", "max_tokens": 2, "no_such_field": {"x": 1}})").status, 200);
+  EXPECT_EQ(ErrorParam(Post(port(), "/v1/completions", base::StrCat(R"({"n": 128, "prompt": ["b")", [] { std::string s; for (int i = 0; i < 20; ++i) s += ",\"b\""; return s; }(), "]}"))), "n");
   EXPECT_EQ(Post(port(), "/nope", "{}").status, 404);
   EXPECT_EQ(Get(port(), "/v1/completions").status, 405);
   ExpectHealthy();
