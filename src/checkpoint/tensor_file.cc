@@ -11,6 +11,11 @@ namespace halfbyte::checkpoint {
 
 base::Status WriteTensorFile(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
   using base::Json;
+  // A rename replaces whatever bears the name: a device or a FIFO must not be lost to a result.
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::symlink_status(path, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    return base::Fail(base::Error(base::ErrorCode::kInvalidArgument, base::StrCat(path.string(), " is there and is not a regular file")).Hint("name a file to be written"));
   Json header = Json::MakeObject();
   uint64_t offset = 0;
   for (const NamedTensor& t : tensors) {
