@@ -1,10 +1,9 @@
 // halfbyte generate: one completion.
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
+#include "eval_documents.h"
 #include "generation_options.h"
 #include "model_options.h"
 #include "text/stop_strings.h"
@@ -24,11 +23,7 @@ struct Options {
 
 base::Result<std::string> PromptText(const Options& o) {
   if (o.prompt_file.empty()) return o.prompt;
-  std::ifstream in(o.prompt_file, std::ios::binary);
-  if (!in) return base::Fail(base::ErrorCode::kNotFound, o.prompt_file, ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return ReadFile(o.prompt_file);
 }
 
 base::Result<std::vector<int32_t>> PromptTokens(const Options& o, const TextSide& text) {

@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "base/glob.h"
 #include "base/result.h"
 
 namespace halfbyte::checkpoint {
 namespace {
 
-// `*` any run of characters; the other wildcards of fnmatch do not occur in what is written here.
-bool Glob(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') { star = p++; mark = t; }
-    else if (p < pattern.size() && pattern[p] == text[t]) { ++p; ++t; }
-    else if (star != std::string_view::npos) { p = star + 1; t = ++mark; }
-    else return false;
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
+using base::Glob;  // the other wildcards of fnmatch do not occur in what is written here
 
 bool VllmMatches(std::string_view pattern, std::string_view module) {
   if (pattern.ends_with("*") && module.find(pattern.substr(0, pattern.size() - 1)) != module.npos) return true;

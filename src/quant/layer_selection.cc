@@ -5,6 +5,8 @@
 #include <array>
 #include <pcre2.h>
 
+#include "base/glob.h"
+
 namespace halfbyte::quant {
 namespace {
 
@@ -31,18 +33,7 @@ bool HasComponents(std::string_view path, std::string_view needle) {
   return false;
 }
 
-// `*` any run of characters, everything else literal; linear in practice (greedy with one restart point).
-bool Glob(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') { star = p++; mark = t; }
-    else if (p < pattern.size() && pattern[p] == text[t]) { ++p; ++t; }
-    else if (star != std::string_view::npos) { p = star + 1; t = ++mark; }
-    else return false;
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
+using base::Glob;
 
 bool GlobPathOrComponent(std::string_view pattern, std::string_view path) {
   if (Glob(pattern, path) || (pattern.ends_with(".*") && Glob(pattern.substr(0, pattern.size() - 2), path))) return true;
