@@ -19,13 +19,14 @@ const Choice kChoices[] = {
     {"avx512", "avx512", {"avx512"}},
     {"own_choice", "avx2", {}},
     {"bf16_panels", "avx512bf16", {"moe_gemm_nvfp4_bf16_avx512bf16", "moe_gemm_bf16_bf16_avx512bf16"}},
+    {"amx", "amx", {"moe_gemm_nvfp4_bf16_amx", "moe_gemm_bf16_bf16_amx"}},
 };
 
 class MoeKernelTest : public testing::TestWithParam<Choice> {
  protected:
   static bool Runs(const std::string& isa) {
     const auto& cpu = platform::Cpu();
-    return isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : isa == "avx512vnni" ? cpu.HasAvx512Vnni() : cpu.HasAvx512Bf16();
+    return isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : isa == "avx512bf16" ? cpu.HasAvx512Bf16() : cpu.HasAmxBf16();
   }
   void SetUp() override {
     if (!Runs(GetParam().isa)) GTEST_SKIP() << "this machine has no " << GetParam().isa;

@@ -80,7 +80,7 @@ struct TileRef {
   bool e5m2;
 };
 
-// sums[r][0..15] = rows[r] . w[0], sums[r][16..31] = rows[r] . w[1], without the FP32 scales of the tensors and of the row.
+// sums F32 [m][32], with room for m rounded up to 32: sums[r][0..15] = rows[r] . w[0], sums[r][16..31] = rows[r] . w[1], without the FP32 scales of the tensors and of the row.
 struct GemmCall {
   TileRef w[2];
   int64_t k;
@@ -105,6 +105,8 @@ struct MoeKernel {
   // and for one or a few (generated); bf16_dot kernels lose 3 where vdpbf16ps takes two cycles (CpuFeatures::full_rate_bf16_dot).
   int8_t prompt, generated;
   bool bf16_dot;
+  // The rows of a call must lie one stride apart, and reads go on for up to 31 records behind the last.
+  bool contiguous_rows = false;
 };
 
 // One list a file (and instruction set).
@@ -117,6 +119,7 @@ MoeKernelList MoeKernelsInt8Avx2();
 MoeKernelList MoeKernelsAvx512();
 MoeKernelList MoeKernelsAvx512Vnni();
 MoeKernelList MoeKernelsAvx512Bf16();
+MoeKernelList MoeKernelsAmx();
 
 // The steps around the GEMMs.
 

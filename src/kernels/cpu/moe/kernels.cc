@@ -90,7 +90,8 @@ const MoeKernel* Best(const std::vector<const MoeKernel*>& available, const Wish
 
 std::vector<const MoeKernel*> AvailableKernels() {
   std::vector<const MoeKernel*> out;
-  for (const MoeKernelList& list : {MoeKernelsAvx2(), MoeKernelsInt8Avx2(), MoeKernelsAvx512(), MoeKernelsAvx512Vnni(), MoeKernelsAvx512Bf16()}) {
+  for (const MoeKernelList& list : {MoeKernelsAvx2(), MoeKernelsInt8Avx2(), MoeKernelsAvx512(), MoeKernelsAvx512Vnni(), MoeKernelsAvx512Bf16(),
+                                    MoeKernelsAmx()}) {
     for (int64_t i = 0; i < list.count; ++i) {
       if (Runs(list.kernels[i].isa)) out.push_back(list.kernels + i);
     }

@@ -11,19 +11,11 @@
 // vdpbf16ps flushes subnormals; sums and weights are far above, and a row of values below 1e-38 is zero to the model.
 #include <immintrin.h>
 
+#include "kernels/cpu/moe/decode_bf16.h"
 #include "kernels/cpu/moe/kernel.h"
-#include "kernels/cpu/moe/vector_math_avx512.h"
 
 namespace halfbyte::kernels::cpu::moe {
 namespace {
-
-// The 16 E2M1 values as BF16, twice.
-inline __m512i Bf16Table() {
-  const __m256i once = _mm256_setr_epi16(0x0000, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, static_cast<short>(0x8000), static_cast<short>(0xBF00),
-                                         static_cast<short>(0xBF80), static_cast<short>(0xBFC0), static_cast<short>(0xC000), static_cast<short>(0xC040),
-                                         static_cast<short>(0xC080), static_cast<short>(0xC0C0));
-  return _mm512_broadcast_i64x4(once);
-}
 
 inline __m512 DotPair(__m512 sum, __m512i weights, int32_t row_pair) {
   return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights), reinterpret_cast<__m512bh>(_mm512_set1_epi32(row_pair)));
@@ -84,27 +76,6 @@ void GemmFewRows(const GemmCall& c) {
 
 constexpr int kRows = 12;
 constexpr int64_t kPiece = 256;
-
-void DecodeNvfp4(const DecodeCall& c) {
-  const __m512i table = Bf16Table(), high = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
-  std::byte* out = c.panel;
-  for (int64_t b = c.k_begin / kG; b < c.k_end / kG; ++b) {
-    const std::byte* group = c.tile + b / 4 * Nvfp4GroupBytes();
-    if (b % 4 == 0) PrefetchGroup(group);
-    const __m512 scale = _mm512_mul_ps(E4m3Scaled(group + 512 + b % 4 * kTile), _mm512_set1_ps(256.0f));
-    for (int v = 0; v < 2; ++v) {
-      const __m512i codes = _mm512_load_si512(group + b % 4 * 128 + v * 64);
-#pragma GCC unroll 4
-      for (int s = 0; s < 4; ++s, out += 64) {
-        // Both words as FP32 (a BF16 is the upper half of one), scaled, and the exact products' upper halves put together again.
-        const __m512i pair = _mm512_permutexvar_epi16(_mm512_srli_epi32(codes, 4 * s), table);
-        const __m512i even = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)), scale));
-        const __m512i odd = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(pair, high)), scale));
-        _mm512_store_si512(out, _mm512_or_si512(_mm512_srli_epi32(even, 16), odd));
-      }
-    }
-  }
-}
 
 // sums (+)= rows[.][k_begin ...] . panels, by pairs of inner values. kFromMemory: weights are read for the first time, so ask for them ahead.
 template <int R, bool kFromMemory>
@@ -170,7 +141,7 @@ void Gemm(const GemmCall& c) {
 
 constexpr MoeKernel kKernels[] = {
     {"moe_gemv_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, nullptr, GemmFewRows, 2, 6, true},
-    {"moe_gemm_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, DecodeNvfp4, Gemm, 5, 3, true},
+    {"moe_gemm_nvfp4_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kNvfp4, RowFormat::kBf16, DecodeNvfp4ToBf16, Gemm, 5, 3, true},
     // Read as packed; the same order of sums in both classes.
     {"moe_gemm_bf16_bf16_avx512bf16", Isa::kAvx512Bf16, WeightKind::kBf16, RowFormat::kBf16, nullptr, Gemm, 5, 6, true},
 };

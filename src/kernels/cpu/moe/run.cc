@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 
 #include "base/check.h"
@@ -34,11 +35,12 @@ struct RowForm {
   RowFormat format = RowFormat::kF32;
   bool round = false;
   float input_scale = 1.0f;
+  bool sorted = false;  // records of x in sorted order, a token's once for each of its experts
 
   friend bool operator==(const RowForm&, const RowForm&) = default;
 };
 
-// Rows [begin, end) of one operand in one form.
+// Rows [begin, end) of one operand in one form; rows are tokens, or sorted positions of h.
 struct Records {
   RowForm form;
   int64_t begin = 0, end = 0;
@@ -52,7 +54,7 @@ constexpr int kForms = 6;
 struct Operand {
   std::array<Records, kForms> records;
   int count = 0;
-  std::array<Scratch, kForms> data, scale;
+  std::array<Scratch, kForms> data, scale, sorted_data, sorted_scale;
 };
 
 // Which kernels a group uses.
@@ -150,7 +152,9 @@ class MoeRun {
       g = {{set.For(a, rows, prompt), set.For(b, rows, prompt)}, nullptr};
     }
     const int64_t rows_per_token = down ? op_.top_k : 1, middle = op_.prompt_rows * rows_per_token, all = op_.x.rows * rows_per_token;
-    g.records = Find(down ? ws_.h : ws_.x, FormFor(rows, g.kernel[0]->rows, down), prompt ? 0 : middle, prompt ? middle : all);
+    RowForm form = FormFor(rows, g.kernel[0]->rows, down);
+    form.sorted = !down && g.kernel[0]->contiguous_rows;
+    g.records = Find(down ? ws_.h : ws_.x, form, prompt ? 0 : middle, prompt ? middle : all);
     return g;
   }
 
@@ -172,7 +176,7 @@ class MoeRun {
     for (int i = 0; i < operand.count; ++i) {
       Records& r = operand.records[i];
       r.stride = RecordBytes(r.form.format, RoundUp(source.cols, kG));
-      r.data = operand.data[i].Bytes(source.rows * r.stride);
+      r.data = operand.data[i].Bytes((source.rows + 31) * r.stride);  // AMX reads whole tiles
       r.row_scale = reinterpret_cast<float*>(operand.scale[i].Bytes(source.rows * 4));
       platform::ParallelFor(r.end - r.begin, 1, [&](int64_t begin, int64_t end) {
         for (int64_t row = r.begin + begin; row < r.begin + end; ++row) {
@@ -181,7 +185,22 @@ class MoeRun {
           r.row_scale[row] = prepare({r.form.form, r.form.format, r.form.round, r.form.input_scale, bf16, x, source.cols, r.data + row * r.stride});
         }
       });
+      if (r.form.sorted) SortRecords(r, operand.sorted_data[i], operand.sorted_scale[i]);
     }
+  }
+
+  void SortRecords(Records& r, Scratch& data, Scratch& scale) const {
+    std::byte* to = data.Bytes((routed() + 31) * r.stride);
+    auto* to_scale = reinterpret_cast<float*>(scale.Bytes(routed() * 4));
+    platform::ParallelFor((r.end - r.begin) * op_.top_k, 8, [&](int64_t begin, int64_t end) {
+      for (int64_t p = r.begin * op_.top_k + begin; p < r.begin * op_.top_k + end; ++p) {
+        const int64_t token = ws_.routing.token[p];
+        std::memcpy(to + p * r.stride, r.data + token * r.stride, static_cast<size_t>(r.stride));
+        to_scale[p] = r.row_scale[token];
+      }
+    });
+    r.data = to;
+    r.row_scale = to_scale;
   }
 
   TileRef Tile(const MoeKernel& kernel, int64_t expert, ExpertPart part, int64_t tile) const {
@@ -215,7 +234,7 @@ class MoeRun {
     const float gate_scale = w_.outer(group.expert, ExpertPart::kGate), up_scale = w_.outer(group.expert, ExpertPart::kUp);
     for (int64_t t = item.tile_begin; t < item.tile_end; ++t) {
       const TileRef gate = Tile(*g.kernel[0], group.expert, ExpertPart::kGate, t), up = Tile(*g.kernel[1], group.expert, ExpertPart::kUp, t);
-      PairOfTiles(g, gate, up, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return ws_.routing.token[p]; },
+      PairOfTiles(g, gate, up, spec_.d, item.row_begin, item.row_end, [&](int64_t p) { return g.records->form.sorted ? p : ws_.routing.token[p]; },
                   [&](const float* sums, const float* scales) {
                     steps_.swiglu({sums, item.row_end - item.row_begin, gate_scale, up_scale, scales, hidden_ + item.row_begin * ldh_ + t * kTile, ldh_});
                   });
