@@ -4,7 +4,7 @@
 //   moe_kernel_bench [name part]
 //
 // For M rows of K = 2048 by one pair of tiles (32 columns): time, GB/s of packed weights, Gop/s (2 * 32 * K * M) with decoding, and the share of one
-// core's peak: FP32 FMA, vdpbf16ps or vpdpbusd, whichever the kernel is made of.
+// core's peak: FP32 FMA, vdpbf16ps, AMX or vpdpbusd, whichever the kernel is made of.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -60,7 +60,7 @@ void Measure(const MoeKernel& k, const kernels::cpu::MachineLimits& limits) {
   std::vector<const std::byte*> rows;
   for (int i = 0; i < 120; ++i) rows.push_back(base + (4 << 20) + i * stride);
   auto* sums = reinterpret_cast<float*>(base + (15 << 20));
-  const double peak = k.bf16_dot ? limits.bf16_gflops : k.rows == RowFormat::kF32 ? limits.f32_gflops : limits.int8_gops;
+  const double peak = k.isa == Isa::kAmx ? limits.bf16_gflops : k.bf16_dot ? limits.bf16_dot_gflops : k.rows == RowFormat::kF32 ? limits.f32_gflops : limits.int8_gops;
   std::printf("%-34s", k.name);
   for (const int64_t m : {1, 2, 4, 8, 12, 24, 32, 60, 120}) {
     const GemmCall call{{{base, k.decode, 128, false}, {base + tile, k.decode, 128, false}}, kK, rows.data(), m, sums};
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   using namespace halfbyte;
   platform::SetThreads(1);
   const auto limits = kernels::cpu::MeasureLimits(2.0);
-  std::printf("one core: F32 %.0f, BF16 %.0f GFLOP/s, INT8 %.0f Gop/s, read %.1f GB/s\n", limits.f32_gflops, limits.bf16_gflops, limits.int8_gops, limits.read_gb_per_second);
+  std::printf("one core: F32 %.0f, BF16 %.0f (vdpbf16ps %.0f) GFLOP/s, INT8 %.0f Gop/s, read %.1f GB/s\n", limits.f32_gflops, limits.bf16_gflops, limits.bf16_dot_gflops, limits.int8_gops, limits.read_gb_per_second);
   for (const MoeKernel* k : AvailableKernels()) {
     if (argc < 2 || std::string(k->name).find(argv[1]) != std::string::npos) Measure(*k, limits);
   }

@@ -67,7 +67,9 @@ MachineLimits MeasureLimits(double seconds) {
   HB_CHECK(cpu.HasAvx2(), "the probes need AVX2");
   MachineLimits limits;
   limits.f32_gflops = Rate(cpu.HasAvx512() ? F32ProbeAvx512() : F32ProbeAvx2(), seconds / 4);
-  limits.bf16_gflops = cpu.HasAvx512Bf16() ? Rate(Bf16ProbeAvx512Bf16(), seconds / 4) : limits.f32_gflops;
+  limits.bf16_dot_gflops = cpu.HasAvx512Bf16() ? Rate(Bf16ProbeAvx512Bf16(), seconds / 8) : 0;
+  limits.bf16_gflops = std::max(limits.f32_gflops, limits.bf16_dot_gflops);
+  if (cpu.HasAmxBf16()) limits.bf16_gflops = std::max(limits.bf16_gflops, Rate(Bf16ProbeAmx(), seconds / 8));
   limits.int8_gops = MeasureInt8(seconds / 4);
   limits.read_gb_per_second = MeasureRead(seconds / 4);
   return limits;

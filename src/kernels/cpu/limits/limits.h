@@ -9,8 +9,9 @@ namespace halfbyte::kernels::cpu {
 struct MachineLimits {
   double read_gb_per_second = 0;  // a plain read loop of all threads over a buffer far larger than the caches
   double f32_gflops = 0;          // FMA, a multiply and an add counted as two, all threads, registers only
-  double bf16_gflops = 0;         // BF16 dot products with FP32 sums (vdpbf16ps); where there are none, f32_gflops
+  double bf16_gflops = 0;         // BF16 products with FP32 sums, the fastest of AMX tiles, vdpbf16ps and FP32 FMA (BF16 rows can run on each)
   double int8_gops = 0;           // u8 x s8 dot products (vpdpbusd); with AVX2 alone, vpmaddubsw and vpmaddwd
+  double bf16_dot_gflops = 0;     // vdpbf16ps alone, 0 where there is none
 };
 
 // Each of the four probes runs for about `seconds` / 4.

@@ -16,6 +16,7 @@ Probe Int8ProbeAvx2();
 Probe F32ProbeAvx512();
 Probe Int8ProbeAvx512Vnni();
 Probe Bf16ProbeAvx512Bf16();
+Probe Bf16ProbeAmx();
 
 // Reads `bytes` (a multiple of 4096) and returns a checksum.
 float ReadProbeAvx2(const void* data, int64_t bytes);

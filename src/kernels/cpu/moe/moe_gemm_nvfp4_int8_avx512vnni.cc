@@ -115,6 +115,17 @@ struct Blocks {
   static constexpr Fn kBy[kRows + 1] = {nullptr, kOf<1>, kOf<2>, kOf<3>, kOf<4>, kOf<5>, kOf<6>};
 };
 
+// The next rows' part of a piece: 4 lines of codes, one of starts, one of scales. Many rows do not stay in L1 between pieces, and the load ports have no
+// slack to wait (24 rows and more fell from 51 % of the peak to 36 % where the other hyperthread was busy).
+inline void PrefetchRows(const std::byte* const* rows, int64_t n, int64_t k, int64_t begin) {
+  for (int64_t r = 0; r < n; ++r) {
+    const auto* p = reinterpret_cast<const char*>(rows[r]);
+    for (int line = 0; line < kPiece / 64; ++line) _mm_prefetch(p + begin * kG + line * 64, _MM_HINT_T0);
+    _mm_prefetch(p + BiasOffset(k) + begin * 4, _MM_HINT_T0);
+    _mm_prefetch(p + ScaleOffset(k) + begin * 4, _MM_HINT_T0);
+  }
+}
+
 template <int kBlocksPerScale>
 void Gemm(const GemmCall& c) {
   const int64_t blocks = c.k / kG;
@@ -129,7 +140,8 @@ void Gemm(const GemmCall& c) {
     for (int t = 0; t < 2; ++t) Decode(c.w[t].data, begin, end, pieces[t]);
     const Panel panels[2] = {{pieces[0], begin}, {pieces[1], begin}};
     for (int64_t r = 0; r < c.m; r += kRows) {
-      const int64_t n = c.m - r < kRows ? c.m - r : kRows;
+      const int64_t n = c.m - r < kRows ? c.m - r : kRows, next = r + kRows < c.m ? r + kRows : 0;
+      PrefetchRows(c.rows + next, c.m - next < kRows ? c.m - next : kRows, c.k, next > 0 ? begin : end < blocks ? end : 0);
       Blocks<kBlocksPerScale, Panel>::kBy[n](panels, c.k, begin, end, c.rows + r, c.sums + r * kPair);
     }
   }
