@@ -36,7 +36,7 @@ base::Result<std::unique_ptr<StatePool>> StatePool::Create(kernels::Backend& bac
 
 kernels::KvLayer StatePool::Kv(int layer) const {
   const auto& s = std::get<PagedState>(layers_[static_cast<size_t>(layer)]);
-  return {s.kv, blocks_, const_cast<std::byte*>(buffers_[static_cast<size_t>(layer)].as<std::byte>()), s.k_scale, s.v_scale};
+  return {s.kv, blocks_, const_cast<std::byte*>(buffers_[static_cast<size_t>(layer)].as<std::byte>())};
 }
 
 std::byte* StatePool::Slot(int layer, int64_t slot) const {

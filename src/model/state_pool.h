@@ -16,7 +16,6 @@ namespace halfbyte::model {
 struct PagedState {
   kernels::KvSpec kv;
   int64_t window = 0;  // tokens a later query can still see; 0: all
-  float k_scale = 1.0f, v_scale = 1.0f;
 };
 struct FixedState {
   int64_t bytes = 0;

@@ -37,7 +37,7 @@ AttentionWorld::AttentionWorld(kernels::Backend& backend, const AttentionShape& 
   const int64_t each = (length + s.block_tokens - 1) / s.block_tokens;
   kv_ = {.spec = {.kv_heads = s.kv_heads, .head_dim = s.head_dim, .block_tokens = s.block_tokens, .dtype = s.kv}};
   kv_.blocks = scattered ? 3 * sequences * each + 2 : sequences * each;
-  if (s.kv == DType::kF8E4M3) kv_.k_scale = 0.03f, kv_.v_scale = 0.02f;
+  kv_.k_scale = 0.03f, kv_.v_scale = 0.02f;  // a file that has them has them whatever the cache holds: only E4M3 may look at them
   const auto bytes = static_cast<size_t>(kv_.blocks * kernels::KvBlockBytes(kv_.spec));
   pool_ = std::move(*backend.Allocate(bytes));
   // Every byte 0xFF is a NaN in F32, BF16 and E4M3: what lies behind a sequence's end or in foreign blocks must not be used.

@@ -22,7 +22,7 @@ struct KvLayer {
   KvSpec spec;
   int64_t blocks = 0;
   std::byte* data = nullptr;  // blocks * KvBlockBytes(spec)
-  // Multipliers of the stored values, for F8_E4M3 (value = code * scale).
+  // Multipliers of the stored values, of F8_E4M3 only (value = code * scale); a checkpoint may have them, and other dtypes store the values themselves.
   float k_scale = 1.0f, v_scale = 1.0f;
 };
 

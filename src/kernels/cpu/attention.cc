@@ -138,7 +138,7 @@ class Attend {
     for (int64_t v = 0; v < t.rows * group_; ++v) {
       int64_t row = t.sequence->first_row + t.row + v / group_, head = t.kv_head * group_ + v % group_;
       float* o = p.o + v * hp;
-      float l = p.l[v], factor = op_.kv.v_scale;
+      float l = p.l[v], factor = op_.kv.spec.dtype == DType::kF8E4M3 ? op_.kv.v_scale : 1.0f;
       if (op_.sinks) {
         float sink = op_.sinks[head], top = std::max(p.m[v], sink), down = std::exp(p.m[v] - top);
         l = l * down + std::exp(sink - top);

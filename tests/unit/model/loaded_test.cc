@@ -1,4 +1,4 @@
-// Loaded models that run: zero experts (T04), stacked experts (T08), dummy weights.
+// Loaded models that run: zero experts (T04), stacked experts (T08), dummy weights, scales of the KV cache.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,8 +81,8 @@ TEST(LoadedModel, StackedExpertsGiveTheStatedValue) {
   }
 }
 
-std::vector<float> AllLogits(std::unique_ptr<Model> model, std::vector<int32_t> ids) {
-  auto runner = engine::ModelRunner::Create(std::move(model), {.sequences = 1, .cache_tokens = 256});
+std::vector<float> AllLogits(std::unique_ptr<Model> model, std::vector<int32_t> ids, std::optional<tensor::DType> kv_dtype = {}) {
+  auto runner = engine::ModelRunner::Create(std::move(model), {.sequences = 1, .cache_tokens = 256, .kv_dtype = kv_dtype});
   EXPECT_TRUE(runner);
   const std::vector<std::vector<int32_t>> documents = {std::move(ids)};
   engine::Scorer scorer(**runner, documents);
@@ -115,6 +115,24 @@ TEST(LoadedModel, DummyWeightsNeedOnlyAConfig) {
         if (first.empty()) first = logits;
         EXPECT_EQ(logits, first) << mode << ": dummy weights depend on threads";
       }
+    }
+}
+
+// k_scale and v_scale stand in every checkpoint that was calibrated for an FP8 cache; a cache of another dtype must not know them.
+TEST(LoadedModel, ScalesOfTheKvCacheCountInAnFp8CacheOnly) {
+  const TinyModel plain;
+  TinyModel scaled;
+  scaled.Set("model.layers.0.self_attn.k_proj.k_scale", "F32", "[]", checkpoint::FloatBytes({0.25f}));
+  scaled.Set("model.layers.0.self_attn.v_proj.v_scale", "F32", "[]", checkpoint::FloatBytes({3.0f}));
+  const std::vector<int32_t> ids = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (const char* device : {"reference", "cpu"})
+    for (Arithmetic arithmetic : {Arithmetic::kRounded, Arithmetic::kExact}) {
+      auto logits = [&](const TinyModel& m, tensor::DType kv) { return AllLogits(Loaded(m, Settings("w4a16", device, arithmetic)), ids, kv); };
+      EXPECT_EQ(logits(scaled, tensor::DType::kBF16), logits(plain, tensor::DType::kBF16)) << device;
+      if (arithmetic == Arithmetic::kExact) continue;  // keeps F32 whatever is asked for
+      const std::vector<float> with = logits(scaled, tensor::DType::kF8E4M3), without = logits(plain, tensor::DType::kF8E4M3);
+      EXPECT_NE(with, without) << device;  // other codes, the same values but for their rounding
+      for (size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 0.05f) << device;
     }
 }
 

@@ -293,7 +293,7 @@ void AttentionOver(const AttentionCall& call) {
   for (int64_t i = 0; i < vectors * hp; i += 16) Store(call.o + i, Zero());
   const AttentionBuffers<W> b = CarveBuffers<W>(call.scratch, call.head_dim);
   AttentionCall c = call;
-  c.scale *= c.kv.k_scale;  // 1 unless the cache is FP8; v_scale is applied by the caller, at the end
+  if (c.kv.spec.dtype == tensor::DType::kF8E4M3) c.scale *= c.kv.k_scale;  // v_scale is applied by the caller, at the end
   StageQueries<W>(c, b);
   for (int64_t key = c.key_begin; key < c.key_end; key += kAttentionChunk) {
     // A chunk that the window hides from every row adds nothing.
