@@ -75,9 +75,9 @@ base::Result<float> MatrixReader::ReadScalar(const TensorEntry& entry, const Sou
   if (n < 1) return base::Fail(base::ErrorCode::kBadFile, "tensor ", entry.name, ": shape ", entry.shape.ToString(), ", one value is wanted");
   if (n > 1) {
     // [E] or [E, 1]: one an expert; [E, 2]: gate and up apart.
-    const int64_t columns = entry.shape.rank() >= 2 ? n / entry.shape[0] : 1;
+    const int64_t columns = n / entry.shape[0];
     index = m.stack_index * columns + (columns == 2 && m.half == 1 ? 1 : 0);
-    if (m.layout == StackedLayout::kPerExpert || columns > 2 || index >= n)
+    if (m.layout == StackedLayout::kPerExpert || entry.shape[0] != m.weight->shape[0] || columns > (m.half >= 0 ? 2 : 1))
       return base::Fail(base::ErrorCode::kBadFile, "tensor ", entry.name, ": shape ", entry.shape.ToString(), ", one value is wanted");
   }
   std::vector<float> value;
@@ -134,9 +134,10 @@ base::Status MatrixReader::ReadScales(const SourceMatrix& m, int64_t row_begin, 
   buffer.block_scales.resize(static_cast<size_t>(count));
   HB_RETURN_IF_ERROR(files_.ReadRange(*m.scale, static_cast<uint64_t>(scale_first), buffer.block_scales));
   const auto nan = std::count_if(buffer.block_scales.begin(), buffer.block_scales.end(), [&](std::byte b) {
-    return f.is_nvfp4() ? (static_cast<uint8_t>(b) & 0x7F) == 0x7F : b == std::byte{0xFF};
+    // No producer writes a negative scale, and the kernels' decoding has no sign.
+    return f.is_nvfp4() ? static_cast<uint8_t>(b) >= 0x7F : b == std::byte{0xFF};
   });
-  if (nan) return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("tensor ", m.scale->name, ": ", nan, " block scales are NaN"))
+  if (nan) return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("tensor ", m.scale->name, ": ", nan, f.is_nvfp4() ? " block scales are NaN or negative" : " block scales are NaN"))
                                  .Hint("the file was written by a converter that overflowed; convert the model again"));
   if (f.is_nvfp4()) {
     HB_ASSIGN_OR_RETURN(float outer, ReadScalar(*m.outer, m));

@@ -110,7 +110,8 @@ base::Result<SourceMatrix> MakeMatrix(const Found& found, const ExpectedTensor& 
                           .Hint("use a checkpoint whose AWQ scales are folded into the weights"));
   HB_ASSIGN_OR_RETURN(m.format, DetectFormat(m, options));
   uses.Take(m.weight);
-  if (!m.format.is_plain()) uses.Take(m.scale), uses.Take(m.outer);
+  if (!m.format.is_plain()) uses.Take(m.scale);
+  if (m.format.is_nvfp4()) uses.Take(m.outer);  // beside another format nobody would multiply by it
   return m;
 }
 
@@ -122,11 +123,11 @@ base::Status CheckVector(const TensorEntry& entry, const ExpectedTensor& want) {
   return {};
 }
 
-// k_scale and v_scale hang on the stems of k_proj and v_proj; they are optional and become vectors of one value.
+// k_scale and v_scale hang on the stems of k_proj and v_proj; they are optional and become vectors of one value. Anywhere else they have no place.
 base::Status TakeKvScales(const Stems& stems, SourceMap& map, Uses& uses) {
   for (const auto& [id, stem] : stems)
-    for (TensorPart part : {TensorPart::kKScale, TensorPart::kVScale}) {
-      const TensorEntry* e = uses.Take(PartOf(stem, part));
+    for (auto [part, role] : {std::pair{TensorPart::kKScale, TensorRole::kK}, {TensorPart::kVScale, TensorRole::kV}}) {
+      const TensorEntry* e = id.role == role ? uses.Take(PartOf(stem, part)) : nullptr;
       if (!e) continue;
       HB_RETURN_IF_ERROR(CheckVector(*e, {id, part, 1, 0}));
       map.vectors.push_back({id, part, 1, e});

@@ -52,8 +52,9 @@ TEST(Load, NamesThatTheFamilyDoesNotKnowAreListed) {
 }
 
 TEST(Load, TensorsWithoutAPlaceAreListed) {
-  // A bias that the configuration does not announce; an expert more than it says; a scale beside a BF16 weight.
-  for (const char* name : {"model.layers.0.self_attn.q_proj.bias", "model.layers.0.mlp.experts.2.up_proj.weight", "model.layers.0.self_attn.q_proj.weight_scale"}) {
+  // A bias that the configuration does not announce; an expert more than it says; a scale beside a BF16 weight; KV scales that belong to no K or V.
+  for (const char* name : {"model.layers.0.self_attn.q_proj.bias", "model.layers.0.mlp.experts.2.up_proj.weight", "model.layers.0.self_attn.q_proj.weight_scale",
+                           "model.embed_tokens.k_scale", "lm_head.v_scale", "model.layers.0.self_attn.q_proj.k_scale", "model.layers.0.self_attn.k_proj.v_scale"}) {
     TinyModel m;
     m.Set(name, "BF16", "[1]", Bf16Of({1}));
     EXPECT_THAT(ErrorOf(Convert(m, Mode("w4a16"))), AllOf(HasSubstr("1 tensors have no place in this model"), HasSubstr(name)));
