@@ -19,7 +19,7 @@ base::Status CheckSpec(const ModelSpec& have, const ModelSpec& want) {
     const AttentionSpec &a = have.layers[l].attention, &b = want.layers[l].attention;
     if (a.heads != b.heads || a.kv_heads != b.kv_heads || a.head_dim != b.head_dim || a.window != b.window) return Differs("layer ", l, " has other attention heads");
     const auto &m = have.layers[l].moe, &n = want.layers[l].moe;
-    if (m.has_value() != n.has_value() || (m && (m->experts != n->experts || m->f != n->f || m->shared != n->shared))) return Differs("layer ", l, " has other experts");
+    if (m.has_value() != n.has_value() || (m && (m->experts != n->experts || m->top_k != n->top_k || m->f != n->f || m->shared != n->shared))) return Differs("layer ", l, " has other experts");
   }
   return {};
 }
