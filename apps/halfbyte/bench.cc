@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "bench_costs.h"
+#include "kernel_bench.h"
 #include "kernels/cpu/limits/limits.h"
 #include "model/state_pool.h"
 #include "model_options.h"
@@ -266,7 +267,17 @@ void RegisterBench(CLI::App& program, Context& context) {
   command->add_option("--context", options->context, "tokens in every sequence's cache before decode starts (0: the prompt's)")->check(CLI::Range(0, 1 << 24))->capture_default_str();
   command->add_option("--batch", options->batch, "sequences decoded at once")->check(CLI::Range(1, 4096))->capture_default_str();
   command->add_option("--repeat", options->repeat)->check(CLI::Range(1, 1000))->capture_default_str();
-  command->callback([options, &context] { context.command = [options, &context] { return Bench(*options, context); }; });
+  auto kernel_options = std::make_shared<KernelBenchOptions>();
+  CLI::Option* all = command->add_flag_callback("--kernels", [] {}, "each kernel of this machine alone, beside its limit and checked against reference; loads no model");
+  command->add_option("--kernel-filter", kernel_options->filter, "only kernels with this in their name")->needs(all);
+  command->add_option("--kernel-seconds", kernel_options->seconds, "time for each case")->check(CLI::Range(0.0, 60.0))->needs(all)->capture_default_str();
+  command->add_flag("--check-only", kernel_options->check_only, "compare results and measure nothing")->needs(all);
+  command->add_option("--kernel-shape", kernel_options->shape, "hidden size, expert width (multiples of 64), experts, experts a token")->expected(4)->delimiter(',')->check(CLI::Range(1, 1 << 16))->needs(all)->capture_default_str();
+  command->callback([options, kernel_options, all, &context] {
+    kernel_options->threads = options->model.threads;
+    if (all->count() > 0) context.command = [kernel_options, &context] { return BenchKernels(*kernel_options, context); };
+    else context.command = [options, &context] { return Bench(*options, context); };
+  });
 }
 
 }  // namespace halfbyte::app

@@ -97,4 +97,10 @@ base::Result<std::unique_ptr<Backend>> CreateCpuBackend(const BackendOptions& op
   return std::make_unique<CpuBackend>(options, kernels, std::move(moe));
 }
 
+std::vector<CpuKernel> CpuKernels() {
+  std::vector<CpuKernel> all = cpu::UsableMoeKernels();
+  for (CpuKernel& k : cpu::UsableDenseKernels(platform::Cpu())) all.push_back(std::move(k));
+  return all;
+}
+
 }  // namespace halfbyte::kernels

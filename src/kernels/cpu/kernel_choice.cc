@@ -83,4 +83,14 @@ base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const pl
   return c;
 }
 
+std::vector<CpuKernel> UsableDenseKernels(const platform::CpuFeatures& cpu) {
+  const Format formats[] = {Format::F32(), Format::Bf16(), Format::Fp8Block(128, 128), Format::Nvfp4()};  // by LinearKind
+  std::vector<CpuKernel> out;
+  for (const LinearKernel* k : Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear()}))
+    out.push_back({"linear", k->name, formats[static_cast<int>(k->kind)], ActivationForm::kPlain, k->kind == LinearKind::kF32 ? DType::kF32 : DType::kBF16});
+  for (const AttentionKernel* k : Usable<AttentionKernel>(cpu, {Avx2Attention(), Avx512Attention()}))
+    out.push_back({"attention", k->name, Format::Bf16(), ActivationForm::kPlain, DType::kBF16, k->rounded});
+  return out;
+}
+
 }  // namespace halfbyte::kernels::cpu

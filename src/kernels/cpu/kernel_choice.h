@@ -7,6 +7,7 @@
 
 #include "kernels/api/backend.h"
 #include "kernels/cpu/common/kernel_table.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace halfbyte::kernels::cpu {
 
@@ -24,5 +25,8 @@ struct KernelChoice {
 // name is a kernel's (replaces the choice for what that kernel serves) or a machine's ("avx2", "avx512": that one's kernels
 // wherever it has them). kInvalidArgument lists the names; kUnsupported below AVX2.
 base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const platform::CpuFeatures& cpu);
+
+// See cpu_backend.h; row kernels are left out.
+std::vector<CpuKernel> UsableDenseKernels(const platform::CpuFeatures& cpu);
 
 }  // namespace halfbyte::kernels::cpu

@@ -39,15 +39,23 @@ Probe F32ProbeAvx2() { return {F32, int64_t{kChains} * 8 * 2}; }
 Probe Int8ProbeAvx2() { return {Int8, int64_t{kChains} * 32 * 2}; }
 
 float ReadProbeAvx2(const void* data, int64_t bytes) {
-  const auto* p = static_cast<const __m256i*>(data);
-  __m256i sum[8];
+  // Hardware prefetchers stop at each page and follow few streams: with one stream a core of an Emerald Rapids guest read 13.6 GB/s, with four
+  // of them fetched 2 KiB ahead 17.5, and more streams or another distance gave nothing more.
+  constexpr int kStreams = 4, kVectors = 4;  // of a stream in a round: two lines
+  constexpr int64_t kAhead = 2048;
+  const int64_t apart = bytes / kStreams;
+  const auto* p = static_cast<const char*>(data);
+  __m256i sum[kVectors];
   for (auto& v : sum) v = _mm256_setzero_si256();
-  for (int64_t i = 0; i < bytes / 32; i += 8) {
-    // Far enough ahead that a thread keeps all its line buffers busy; without it one thread read 10 GB/s where 14 were to be had.
-    for (int line = 0; line < 4; ++line) _mm_prefetch(reinterpret_cast<const char*>(p + i) + 4096 + 64 * line, _MM_HINT_T0);
-    for (int j = 0; j < 8; ++j) sum[j] = _mm256_xor_si256(sum[j], _mm256_load_si256(p + i + j));
+  for (int64_t i = 0; i < apart; i += kVectors * 32) {
+    for (int s = 0; s < kStreams; ++s) {
+      const char* at = p + s * apart + i;
+      _mm_prefetch(at + kAhead, _MM_HINT_T0);
+      _mm_prefetch(at + kAhead + 64, _MM_HINT_T0);
+      for (int j = 0; j < kVectors; ++j) sum[j] = _mm256_xor_si256(sum[j], _mm256_load_si256(reinterpret_cast<const __m256i*>(at) + j));
+    }
   }
-  for (int j = 1; j < 8; ++j) sum[0] = _mm256_xor_si256(sum[0], sum[j]);
+  for (int j = 1; j < kVectors; ++j) sum[0] = _mm256_xor_si256(sum[0], sum[j]);
   return static_cast<float>(_mm256_extract_epi32(sum[0], 0));
 }
 

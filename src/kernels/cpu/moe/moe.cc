@@ -98,4 +98,18 @@ base::Result<std::vector<std::pair<std::string, std::string>>> MoeKernels(const 
 
 void RunMoe(const MoeOp& op) { moe::Run(op); }
 
+std::vector<CpuKernel> UsableMoeKernels() {
+  std::vector<CpuKernel> out;
+  for (const moe::MoeKernel* k : moe::AvailableKernels()) {
+    CpuKernel entry{"moe_gemm", k->name, Format::Nvfp4()};
+    if (k->weight == moe::WeightKind::kFp8) entry.weight = Format::Fp8Block(128, 128);
+    if (k->weight == moe::WeightKind::kBf16) entry.weight = Format::Bf16();
+    if (k->weight == moe::WeightKind::kF32) entry.weight = Format::F32(), entry.rows = DType::kF32;
+    if (k->rows == moe::RowFormat::kInt8) entry.activations = ActivationForm::kInt8Groups;
+    if (k->rows == moe::RowFormat::kNvfp4) entry.activations = ActivationForm::kNvfp4PerToken;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
 }  // namespace halfbyte::kernels::cpu

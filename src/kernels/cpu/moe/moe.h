@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/api/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace halfbyte::kernels::cpu {
 
@@ -42,6 +42,9 @@ base::Status PackMoe(ExpertsWeight& weight, int64_t expert, ExpertPart part, con
 base::Status SetMoeInputScale(ExpertsWeight& weight, int64_t expert, ExpertPart part, float input_scale);
 
 void RunMoe(const MoeOp& op);
+
+// See cpu_backend.h.
+std::vector<CpuKernel> UsableMoeKernels();
 
 // {"moe_gemm", name} for each kernel that `options` choose, for the log: one for each pair of weight and row format.
 base::Result<std::vector<std::pair<std::string, std::string>>> MoeKernels(const BackendOptions& options);
