@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "calibrate.h"
 #include "checkpoint/model_folder.h"
 #include "commands.h"
 #include "model/load.h"
@@ -21,7 +22,7 @@ struct Options {
   std::string contract = "modelopt", format = "modelopt";
   std::string scale_search = "none", ws2 = "cuda", activations;
   std::vector<std::string> include, exclude, ignore_layers;
-  std::string max_shard_size = "5GB";
+  std::string max_shard_size = "5GB", calibrate;
   int threads = 0;
   bool search_given = false, ws2_given = false;
 };
@@ -39,6 +40,8 @@ base::Result<uint64_t> ParseBytes(const std::string& text) {
 }
 
 base::Result<numerics::WeightContract> ContractOf(const Options& o) {
+  if (!o.calibrate.empty() && o.activations == "w4a16")
+    return base::Fail(ErrorCode::kInvalidArgument, "usage: --calibrate measures activation scales, --activations w4a16 writes none");
   if (o.contract == "online") {
     if (o.search_given || o.ws2_given)
       return base::Fail(ErrorCode::kInvalidArgument, "usage: --contract online is what the loader makes; --scale-search and --ws2 belong to --contract modelopt");
@@ -55,6 +58,7 @@ base::Result<quant::ExportOptions> ExportOptionsOf(const Options& o) {
   HB_ASSIGN_OR_RETURN(e.contract, ContractOf(o));
   e.format = o.format == "modelopt" ? quant::ExportFormat::kModelopt : quant::ExportFormat::kCompressedTensors;
   if (!o.activations.empty()) e.weight_only = o.activations == "w4a16";
+  else if (!o.calibrate.empty()) e.weight_only = false;
   e.dense = !o.include.empty();
   // A loader in a per-token or 16-bit mode converts experts that the source's list names, one in modelopt_fp4 leaves them (reference-behaviour 4.1):
   // each contract does as its loader.
@@ -106,17 +110,25 @@ void PrintText(const Options& o, const quant::ExportStats& s) {
 }
 
 base::Status Quantize(const Options& options, const Context& context) {
-  HB_ASSIGN_OR_RETURN(const quant::ExportOptions export_options, ExportOptionsOf(options));
+  HB_ASSIGN_OR_RETURN(quant::ExportOptions export_options, ExportOptionsOf(options));
   quant::ExportRun run;
   run.out = options.out;
   run.workers = options.threads;
   HB_ASSIGN_OR_RETURN(run.writer.max_shard_bytes, ParseBytes(options.max_shard_size));
   if (!context.quiet) run.progress = Progress();
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, checkpoint::ResolveModelFolder(options.model));
+  std::vector<std::string> remarks;
+  if (!options.calibrate.empty()) {
+    HB_ASSIGN_OR_RETURN(Calibration measured, Calibrate(folder, options.calibrate, options.threads, options.ws2 == "cpu" ? numerics::Flavour::kCpu : numerics::Flavour::kCuda, context));
+    export_options.input_scales = std::move(measured.scales);
+    export_options.settings.emplace_back("calibration_tokens", std::to_string(measured.tokens));
+    remarks = std::move(measured.remarks);
+  }
   HB_ASSIGN_OR_RETURN(model::OpenedModel m, model::OpenModel(folder));
   HB_ASSIGN_OR_RETURN(const quant::ExportPlan plan, quant::MakeExportPlan(m.files, m.names, std::move(m.sources), m.source_options, m.metadata, export_options));
   if (!context.quiet) std::fputs(quant::ExportReport(plan).c_str(), stderr);
-  HB_ASSIGN_OR_RETURN(const quant::ExportStats stats, quant::RunExport(m.files, plan, run));
+  HB_ASSIGN_OR_RETURN(quant::ExportStats stats, quant::RunExport(m.files, plan, run));
+  stats.warnings.insert(stats.warnings.end(), remarks.begin(), remarks.end());
   // The report has told the plan's warnings; what turned up later follows, and all of them where there was no report.
   for (size_t i = context.quiet ? 0 : plan.load.warnings.size(); i < stats.warnings.size(); ++i) base::LogWarning(stats.warnings[i]);
   if (context.json) PrintJson(stats);
@@ -136,6 +148,7 @@ void RegisterQuantize(CLI::App& program, Context& context) {
   auto* search = c->add_option("--scale-search", o->scale_search, "block scales: none, 4over6 (two candidates) or sweep (all)")->check(CLI::IsMember({"none", "4over6", "sweep"}))->capture_default_str();
   auto* ws2 = c->add_option("--ws2", o->ws2, "weight_scale_2 as PyTorch divides on cuda or cpu")->check(CLI::IsMember({"cuda", "cpu"}))->capture_default_str();
   c->add_option("--activations", o->activations, "w4a4 (with input scales) or w4a16 (without); default: w4a4, or as an NVFP4 source has it")->check(CLI::IsMember({"w4a4", "w4a16"}));
+  c->add_option("--calibrate", o->calibrate, "measure activation scales with these texts ({\"text\"} a line) instead of writing 1.0");
   c->add_option("--include", o->include, "dense: dense linear layers too")->check(CLI::IsMember({"dense"}));
   c->add_option("--exclude", o->exclude, "leave these modules as they are: path, glob or re:regex; may be repeated");
   c->add_option("--ignore-layers", o->ignore_layers, "leave the experts of these modules as they are (comma separated paths)")->delimiter(',');

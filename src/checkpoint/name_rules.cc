@@ -153,6 +153,14 @@ std::string NameMap::StripWrappers(std::string_view name) {
   return std::string(name);
 }
 
+std::optional<MatchedName> NameMap::MatchRules(std::string_view stem, TensorPart part) const {
+  for (const NameRule& rule : rules_) {
+    MatchedName m{TensorId{rule.role, -1, -1}, part, rule.layout};
+    if (MatchStem(rule.pattern, stem, m.id)) return m;
+  }
+  return std::nullopt;
+}
+
 NameMatch NameMap::Match(std::string_view raw) const {
   const std::string name = StripWrappers(raw);
   if (StartsWithAny(name, {"model.visual.", "visual.", "vision_tower.", "mm_projector.", "multi_modal_projector."})) return SkippedName{"vision"};
@@ -161,11 +169,11 @@ NameMatch NameMap::Match(std::string_view raw) const {
   if (auto layer = LayerOf(name); layer && *layer >= layers_) return SkippedName{"MTP layer"};
   for (const Suffix& suffix : kSuffixes) {
     if (!std::string_view(name).ends_with(suffix.text)) continue;
-    std::string_view stem = std::string_view(name).substr(0, name.size() - suffix.text.size());
-    for (const NameRule& rule : rules_) {
-      MatchedName m{TensorId{rule.role, -1, -1}, suffix.part, rule.layout};
-      if (MatchStem(rule.pattern, stem, m.id)) return m;
-    }
+    const std::string_view stem = std::string_view(name).substr(0, name.size() - suffix.text.size());
+    if (auto m = MatchRules(stem, suffix.part)) return *m;
+    // compressed-tensors hangs KV scales on the attention module ("self_attn.k_scale"), ModelOpt on its projections ("self_attn.k_proj.k_scale").
+    if (suffix.part == TensorPart::kKScale || suffix.part == TensorPart::kVScale)
+      if (auto m = MatchRules(base::StrCat(stem, suffix.part == TensorPart::kKScale ? ".k_proj" : ".v_proj"), suffix.part)) return *m;
   }
   return UnknownName{};
 }

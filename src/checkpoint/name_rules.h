@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -95,6 +96,8 @@ class NameMap {
   static std::string StripWrappers(std::string_view name);
 
  private:
+  std::optional<MatchedName> MatchRules(std::string_view stem, TensorPart part) const;
+
   std::vector<NameRule> rules_;
   int64_t layers_;
 };

@@ -62,7 +62,7 @@ const char* ModelOptWord(const LayerQuant& quant) {
     default: return "FP8";
   }
 }
-const char* Nvfp4Word(const WrittenQuant& written) { return written.weight_only ? "W4A16_NVFP4" : "NVFP4"; }
+const char* Nvfp4Word(const WrittenQuant& written) { return written.pre_quant_scale ? "NVFP4_AWQ" : written.weight_only ? "W4A16_NVFP4" : "NVFP4"; }
 
 // quantized_layers of a MIXED_PRECISION file: every quantized module by name; what is not listed is not quantized.
 Json LayerMap(const WrittenQuant& written) {
@@ -132,6 +132,7 @@ ModelOptConfig MakeModelOptConfig(const WrittenQuant& written) {
   Json kv = written.kv_cache == KvCacheAlgo::kFp8 ? Json("FP8") : written.kv_cache == KvCacheAlgo::kNvfp4 ? Json("NVFP4") : Json();
 
   Json inner(Json::Object{{"quant_algo", algo}, {"kv_cache_quant_algo", kv}, {"group_size", written.group_size}, {"exclude_modules", Strings(excludes)}});
+  if (written.pre_quant_scale) { inner.Set("has_zero_point", false); inner.Set("pre_quant_scale", true); }
   if (mixed) inner.Set("quantized_layers", LayerMap(written));
   out.hf_quant_config = Json(Json::Object{{"producer", Producer(written)}, {"quantization", std::move(inner)}});
 

@@ -13,6 +13,7 @@ namespace halfbyte::checkpoint {
 struct WrittenQuant {
   bool weight_only = false;  // W4A16: no input scales were written
   int group_size = 16;
+  bool pre_quant_scale = false;  // AWQ factors were carried over: NVFP4_AWQ
   std::vector<std::string> quantized;  // module paths that are NVFP4 now, expert by expert
   // Module paths with a weight matrix that stayed as it was; lm_head and the embedding among them, also where lm_head is tied and has no tensor.
   std::vector<std::string> kept;

@@ -195,10 +195,10 @@ base::Status ReadModelOptSection(const Json& object, QuantSection& section) {
     for (const QuantGroup& g : groups)
       for (const std::string& target : g.targets)
         if (target != "Linear") m.layers.emplace_back(NameMap::StripWrappers(target), g.quant);
-  // Activations count as unquantized only where every group says so (user case T02b).
-  if (!mixed && !groups.empty()) {
-    m.main.weight_only = std::all_of(groups.begin(), groups.end(), [](const QuantGroup& g) { return g.quant.weight_only; });
-    if (m.main.weight_only) m.main.activation_bits = 0;
+  // Activations count as unquantized where the word says so (W4A16_NVFP4), or every group does (user case T02b).
+  if (!mixed && !groups.empty() && std::all_of(groups.begin(), groups.end(), [](const QuantGroup& g) { return g.quant.weight_only; })) {
+    m.main.weight_only = true;
+    m.main.activation_bits = 0;
   }
   HB_ASSIGN_OR_RETURN(auto block, BlockSize(object, "weight_block_size"));
   if (block && m.main.algo == QuantAlgo::kFp8Block) m.main.block = *block;

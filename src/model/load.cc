@@ -12,6 +12,7 @@
 #include "platform/memory.h"
 #include "platform/parallel.h"
 #include "quant/dummy_load.h"
+#include "quant/label_check.h"
 
 namespace halfbyte::model {
 namespace {
@@ -36,6 +37,8 @@ base::Result<quant::QuantPlan> Plan(const ModelSpec& spec, quant::SourceMap sour
   quant::PlanOptions options;
   HB_ASSIGN_OR_RETURN(options.mode, quant::ResolveMode(settings.quantization, Facts(spec, backend, sources)));
   options.mode_is_explicit = settings.quantization != "auto";
+  const bool promoted = options.mode == quant::QuantMode::kModeloptFp4 && quant::IsWeightOnly(metadata, sources.matrices);
+  if (promoted) options.mode = quant::QuantMode::kW4A16;
   options.contract = numerics::WeightContract::Online();
   options.plain = backend == "reference" ? tensor::DType::kF32 : tensor::DType::kBF16;
   options.dense = settings.dense;
@@ -43,6 +46,7 @@ base::Result<quant::QuantPlan> Plan(const ModelSpec& spec, quant::SourceMap sour
   HB_ASSIGN_OR_RETURN(options.source_ignored, quant::LayerSelection::Make(metadata.excludes, metadata.excludes_origin, quant::PatternSyntax::kPatterns));
   HB_ASSIGN_OR_RETURN(quant::QuantPlan plan, quant::MakePlan(std::move(sources), options));
   plan.warnings.insert(plan.warnings.begin(), metadata.warnings.begin(), metadata.warnings.end());
+  if (promoted) plan.warnings.push_back("this checkpoint is weight-only (" + (metadata.main.label.empty() ? "input_activations null" : metadata.main.label) + ") and has no activation scales: w4a16 instead of modelopt_fp4");
   return plan;
 }
 
@@ -85,6 +89,8 @@ base::Result<OpenedModel> OpenModel(const std::filesystem::path& folder, checkpo
   checkpoint::NameMap names(spec.names, static_cast<int64_t>(spec.layers.size()));
   HB_ASSIGN_OR_RETURN(quant::SourceMap sources, quant::MapSources(files, names, ExpectedTensors(spec), source_options));
   spec.tied = sources.tied;
+  HB_ASSIGN_OR_RETURN(std::optional<std::string> disagreement, quant::LabelDisagreement(metadata, sources.matrices));
+  if (disagreement) sources.warnings.push_back(std::move(*disagreement));
   return OpenedModel{std::move(files), std::move(spec), std::move(names), std::move(metadata), source_options, std::move(sources)};
 }
 

@@ -40,7 +40,8 @@ namespace {
 // One layer's step over the batch: what the whole model is made of.
 class LayerPass {
  public:
-  LayerPass(kernels::Backend& b, const ModelSpec& spec, const Weights& w, DType act, const Batch& batch) : b_(b), spec_(spec), w_(w), act_(act), batch_(batch) {}
+  LayerPass(kernels::Backend& b, const ModelSpec& spec, const Weights& w, DType act, const Batch& batch, ExpertObserver* observer)
+      : b_(b), spec_(spec), w_(w), act_(act), batch_(batch), observer_(observer) {}
 
   void Norm(Matrix x, const Vector& weight, MutableMatrix out) const { b_.RmsNorm({x, weight.data(), spec_.norm_eps, spec_.norm_plus_one, out}); }
 
@@ -81,6 +82,7 @@ class LayerPass {
     MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden), norm(s.norm.data(), act_, t, spec_.hidden);
     Norm(residual, lw.ffn_norm, norm);
     if (spec.dense) Mlp(norm, *lw.dense_gate, *lw.dense_up, *lw.dense_down, spec.dense->f, s, residual, true);
+    if (spec.moe && observer_) observer_->Layer(layer, norm);
     if (spec.moe) Moe(*spec.moe, lw, s, norm, residual);
   }
 
@@ -105,7 +107,7 @@ class LayerPass {
     std::span<int32_t> ids(s.route_ids.template as<int32_t>(), static_cast<size_t>(picks));
     std::span<float> weights(s.route_weights.template as<float>(), static_cast<size_t>(picks));
     b_.Route({logits, moe.score, moe.top_k, moe.normalize, moe.scaling, ids, weights});
-    b_.Moe({x, batch_.prompt_rows, lw.experts.get(), moe.top_k, ids, weights, residual});
+    b_.Moe({x, batch_.prompt_rows, lw.experts.get(), moe.top_k, ids, weights, residual, observer_});
     if (moe.shared == SharedExpert::kNone) return;
     MutableMatrix y(s.y.data(), DType::kF32, t, spec_.hidden), gate;
     Mlp(x, *lw.shared_gate, *lw.shared_up, *lw.shared_down, moe.shared_f, s, y, false);
@@ -122,6 +124,7 @@ class LayerPass {
   const Weights& w_;
   DType act_;
   const Batch& batch_;
+  ExpertObserver* observer_;
 };
 
 base::Status Grow(kernels::Backend& b, tensor::Buffer& buffer, int64_t elements, DType dtype) {
@@ -165,7 +168,7 @@ base::Result<Matrix> Model::Forward(const Step& step, StatePool& state) {
   const Batch batch{t, step.prompt_rows, step.sequences};
   MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden);
   b.Embed({weights_->embedding.get(), step.tokens, residual});
-  LayerPass pass(b, spec_, *weights_, act, batch);
+  LayerPass pass(b, spec_, *weights_, act, batch, observer_);
   for (int l = 0; l < static_cast<int>(spec_.layers.size()); ++l) {
     const LayerWeights& lw = weights_->layers[static_cast<size_t>(l)];
     kernels::KvLayer kv = state.Kv(l);

@@ -44,8 +44,8 @@ numerics::Fp8Scales ScalesOf(const tensor::QuantizedMatrix& m) {
   return m.format.outer == tensor::Outer::kPerRow ? numerics::Fp8PerRow(m.outer, m.cols) : numerics::Fp8PerTensor(m.outer, m.rows, m.cols);
 }
 
-int64_t ToPlain(const tensor::QuantizedMatrix& m, DType to, void* out) {
-  HB_CHECK(to == DType::kBF16 || to == DType::kF32);
+int64_t ToPlain(const tensor::QuantizedMatrix& m, DType to, void* out, const float* column_factors) {
+  HB_CHECK((to == DType::kBF16 || to == DType::kF32) && !(column_factors && m.format.is_plain()));
   const int64_t n = m.rows * m.cols;
   int64_t changed = 0;
   auto store = [&](int64_t i, float v) {
@@ -63,6 +63,7 @@ int64_t ToPlain(const tensor::QuantizedMatrix& m, DType to, void* out) {
   std::vector<float> strip(static_cast<size_t>(m.cols));
   for (int64_t r = 0; r < m.rows; ++r) {
     DecodeRows(m, r, 1, strip.data());
+    for (int64_t c = 0; column_factors && c < m.cols; ++c) strip[static_cast<size_t>(c)] *= column_factors[c];
     for (int64_t c = 0; c < m.cols; ++c) store(r * m.cols + c, strip[static_cast<size_t>(c)]);
   }
   return 0;

@@ -11,8 +11,9 @@ namespace halfbyte::quant {
 
 // Plain 16-bit or 32-bit values made from any format.
 //   to BF16: FP8 and FP4 are decoded in FP32 and rounded once; FP16 and FP32 are rounded.  to F32: exact, or rounded where FP32 cannot hold scale * code.
-// out: rows * cols elements. Returns how many values changed in a plain conversion (FP16 -> BF16), 0 otherwise.
-int64_t ToPlain(const tensor::QuantizedMatrix& m, tensor::DType to, void* out);
+// out: rows * cols elements. column_factors (F32 [cols] or null, for formats that are not plain): each value is multiplied in FP32 before it is rounded.
+// Returns how many values changed in a plain conversion (FP16 -> BF16), 0 otherwise.
+int64_t ToPlain(const tensor::QuantizedMatrix& m, tensor::DType to, void* out, const float* column_factors = nullptr);
 
 // The scales of an FP8 matrix as the dequantizer wants them.
 numerics::Fp8Scales ScalesOf(const tensor::QuantizedMatrix& m);

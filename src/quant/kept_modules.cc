@@ -51,6 +51,7 @@ void AddKeptModules(const checkpoint::Checkpoint& files, const std::vector<const
   for (const TensorEntry* entry : copied) {
     const auto [stem, part] = checkpoint::SplitTensorName(entry->name);
     if (part == TensorPart::kKScale || part == TensorPart::kVScale) config.kv_cache = checkpoint::KvCacheAlgo::kFp8;
+    config.pre_quant_scale |= part == TensorPart::kPreQuantScale;
     const bool is_weight = part == TensorPart::kWeight || part == TensorPart::kWeightPacked || part == TensorPart::kBlocks;
     if (!is_weight || entry->shape.rank() < 2) continue;
     const std::string module(stem);

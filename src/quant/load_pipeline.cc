@@ -14,6 +14,8 @@ base::Status PutVectors(const checkpoint::Checkpoint& files, const QuantPlan& pl
   std::vector<float> values;
   for (const SourceVector& v : plan.vectors) {
     HB_RETURN_IF_ERROR(reader.ReadFloats(*v.entry, 0, v.size, values));
+    // As the reference: a KV scale that was never measured (written as -1 or 0) is 1.
+    if ((v.part == TensorPart::kKScale || v.part == TensorPart::kVScale) && values[0] <= 0) values[0] = 1.0f;
     HB_RETURN_IF_ERROR(sink.PutVector(v.id, v.part, values));
   }
   if (ModeActivations(plan.mode) != kernels::ActivationForm::kNvfp4Static) return {};

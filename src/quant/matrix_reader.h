@@ -34,6 +34,9 @@ class MatrixReader {
   // NaN among the scales, and non-finite FP32 scales, are errors that name the tensor.
   base::Result<tensor::QuantizedMatrix> Read(const SourceMatrix& m, int64_t row_begin, int64_t rows, MatrixBuffer& buffer, SliceBuffer& slice) const;
 
+  // The AWQ factors of a matrix's columns, F32 [cols].
+  base::Status ReadPreScale(const SourceMatrix& m, std::vector<float>& out) const;
+
   // Elements [first, first + count) of a tensor of F32, BF16, F16, F8_E8M0 or U8 (E8M0) as FP32.
   base::Status ReadFloats(const TensorEntry& entry, int64_t first, int64_t count, std::vector<float>& out) const;
   // The value of a per-tensor companion (shapes [], [1], [E], [E, 1], [E, 2]) for this matrix.
@@ -42,6 +45,10 @@ class MatrixReader {
  private:
   base::Status ReadElements(const SourceMatrix& m, int64_t row_begin, int64_t rows, MatrixBuffer& buffer, SliceBuffer& slice) const;
   base::Status ReadScales(const SourceMatrix& m, int64_t row_begin, int64_t rows, MatrixBuffer& buffer) const;
+  base::Status ReadOuter(const SourceMatrix& m, MatrixBuffer& buffer) const;
+  base::Status ReadPackedUe8m0(const SourceMatrix& m, int64_t first_row, int64_t rows, std::vector<float>& out) const;
+  // Scales of blocks of block_rows x block_cols, block rows [first, first + count) of the matrix, as bytes in row-major order whatever the layout.
+  base::Status ReadScaleBytes(const SourceMatrix& m, int64_t block_rows, int64_t block_cols, int64_t first, int64_t count, std::vector<std::byte>& out) const;
 
   const checkpoint::Checkpoint& files_;
 };

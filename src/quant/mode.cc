@@ -16,6 +16,7 @@ constexpr std::array kRows = {
 // w4a16's own KL against none.
 QuantMode Auto(const AutoFacts& f) {
   if (!f.has_experts) return QuantMode::kNone;
+  if (f.serialized_nvfp4) return QuantMode::kW4A16;  // what runs everywhere, whatever the file says of activations
   return QuantMode::kW4A16;
 }
 

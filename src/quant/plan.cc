@@ -18,6 +18,12 @@ bool IsDenseLinear(TensorRole r) {
   }
 }
 
+void SetDequantize(PlannedMatrix& m, const PlanOptions& options) {
+  m.action = Action::kDequantize;
+  // With AWQ factors the product is no short float any more: rounded to BF16 only where nothing better is to be had.
+  m.target = m.source.pre_scale ? Format::Plain(options.plain) : Format::Bf16();
+}
+
 void SetKeep(PlannedMatrix& m, const PlanOptions& options) {
   const Format& f = m.source.format;
   m.target = f;
@@ -27,8 +33,9 @@ void SetKeep(PlannedMatrix& m, const PlanOptions& options) {
     m.target = Format::Plain(options.plain);
   } else if (f.elem == DType::kF4) {
     // Without a 4-bit mode nobody asked for 4-bit arithmetic: NVFP4 and MXFP4 files are decoded.
-    m.action = Action::kDequantize;
-    m.target = Format::Bf16();
+    SetDequantize(m, options);
+  } else if (f.elem == DType::kF8E5M2 && !checkpoint::IsExpertRole(m.source.id.role) && options.plain != DType::kF32) {
+    SetDequantize(m, options);  // no dense kernel reads E5M2; `reference` does
   }
 }
 
@@ -47,6 +54,12 @@ class Planner {
 
   base::Status Decide(PlannedMatrix& m) {
     const TensorRole role = m.source.id.role;
+    if (m.source.pre_scale) {
+      // x * pre_scale would be an op before this one GEMM alone; folding it into decoded weights asks nothing of kernels and is as exact as BF16 is.
+      ++folded;
+      SetDequantize(m, options_);
+      return {};
+    }
     if (checkpoint::IsExpertRole(role)) return DecideExpert(m);
     if (IsDenseLinear(role)) return DecideDense(m);
     // Embedding, router, shared-expert gate: plain floats only. A router keeps every bit: FP16 and FP32 become FP32.
@@ -62,6 +75,7 @@ class Planner {
 
   int64_t ignored_but_converted = 0;  // experts of the source's exclude list
   int64_t ignored = 0;                // experts kept because a list names them
+  int64_t folded = 0;                 // matrices with AWQ factors
 
  private:
   base::Status DecideExpert(PlannedMatrix& m) {
@@ -99,6 +113,21 @@ class Planner {
 
   const PlanOptions& options_;
 };
+
+// Gate and up of an expert are one GEMM: where a list keeps one of them, the other stays as well. Returns how many that were.
+int64_t KeepPartners(QuantPlan& plan, const PlanOptions& options) {
+  int64_t kept = 0;
+  for (PlannedMatrix& gate : plan.matrices) {
+    if (gate.source.id.role != TensorRole::kExpertGate) continue;
+    auto at = plan.index.find({TensorRole::kExpertUp, gate.source.id.layer, gate.source.id.expert});
+    if (at == plan.index.end()) continue;
+    PlannedMatrix& up = plan.matrices[static_cast<size_t>(at->second)];
+    if ((gate.action == Action::kQuantize) == (up.action == Action::kQuantize) || gate.target.is_nvfp4() == up.target.is_nvfp4()) continue;
+    SetKeep(gate.action == Action::kQuantize ? gate : up, options);
+    ++kept;
+  }
+  return kept;
+}
 
 // The partner that shares a unit with this matrix: (layer, expert, group). Matrices of equal keys are read together.
 struct GroupKey {
@@ -149,11 +178,13 @@ void AddWarnings(QuantPlan& plan, const Planner& planner, const PlanOptions& opt
                                          ModeName(options.mode), " obeys --ignore-layers only (modelopt_fp4 would keep them)"));
   if (planner.ignored && options.mode == QuantMode::kModeloptFp4)
     plan.warnings.push_back(base::StrCat(planner.ignored, " expert matrices are kept as they are (exclude list or --ignore-layers)"));
+  if (planner.folded)
+    plan.warnings.push_back(base::StrCat(planner.folded, " matrices have a pre_quant_scale (NVFP4_AWQ): they are decoded and multiplied by it, and take four times the memory of NVFP4"));
   int64_t no_input_scale = 0;
   if (options.mode == QuantMode::kModeloptFp4)
     for (const PlannedMatrix& m : plan.matrices)
       if (checkpoint::IsExpertRole(m.source.id.role) && m.action == Action::kReuse && !m.source.input_scale) {
-        if (no_input_scale++ == 0) plan.warnings.push_back(base::StrCat("no input_scale for ", m.source.id.ToString(), ": 1.0 is used"));
+        if (no_input_scale++ == 0) plan.warnings.push_back(base::StrCat("no input_scale for ", m.source.id.ToString(), ": the layer's largest is used, 1.0 where it has none"));
       }
   if (no_input_scale > 1) plan.warnings.back() += base::StrCat(" (and for ", no_input_scale - 1, " more matrices)");
 }
@@ -203,11 +234,15 @@ base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options) 
     any_expert |= checkpoint::IsExpertRole(source.id.role);
     PlannedMatrix m{std::move(source), Action::kKeep, {}};
     HB_RETURN_IF_ERROR(planner.Decide(m));
+    plan.index.emplace(m.source.id, static_cast<int32_t>(plan.matrices.size()));
+    plan.matrices.push_back(std::move(m));
+  }
+  if (const int64_t partners = KeepPartners(plan, options))
+    plan.warnings.push_back(base::StrCat(partners, " gate or up matrices stay as they are because a list names their partner"));
+  for (const PlannedMatrix& m : plan.matrices) {
     plan.bytes_before += plan.BytesBefore(m);
     plan.bytes_after += m.target.Bytes(m.source.rows, m.source.cols);
     plan.experts_converted += m.source.id.role == TensorRole::kExpertDown && m.action == Action::kQuantize;
-    plan.index.emplace(m.source.id, static_cast<int32_t>(plan.matrices.size()));
-    plan.matrices.push_back(std::move(m));
   }
   if (!any_expert && options.mode_is_explicit && ModeQuantizes(options.mode) && options.dense == DenseQuantization::kNone)
     return base::Fail(base::Error(base::ErrorCode::kInvalidArgument, base::StrCat("--quantization ", ModeName(options.mode), ": this model has no experts to convert"))

@@ -105,11 +105,17 @@ base::Result<SourceMatrix> MakeMatrix(const Found& found, const ExpectedTensor& 
   if (const TensorEntry* divisor = PartOf(stem, TensorPart::kWeightGlobalScale)) { m.outer = divisor; m.outer_is_divisor = true; }
   m.input_scale = PartOf(stem, TensorPart::kInputScale);
   if (const TensorEntry* divisor = PartOf(stem, TensorPart::kInputGlobalScale)) { m.input_scale = divisor; m.input_is_divisor = true; }
-  if (const TensorEntry* awq = PartOf(stem, TensorPart::kPreQuantScale))
-    return base::Fail(base::Error(base::ErrorCode::kUnsupported, base::StrCat(awq->name, ": a per-channel activation scale (NVFP4_AWQ) is not read yet"))
-                          .Hint("use a checkpoint whose AWQ scales are folded into the weights"));
+  m.pre_scale = PartOf(stem, TensorPart::kPreQuantScale);
   HB_ASSIGN_OR_RETURN(m.format, DetectFormat(m, options));
+  if (m.pre_scale && m.format.is_plain())
+    return base::Fail(base::ErrorCode::kUnsupported, "tensor ", m.pre_scale->name, ": activation factors beside a weight that is not quantized");
+  if (const TensorEntry* awq = m.pre_scale) {
+    const int64_t n = awq->shape.elements();
+    if (!tensor::IsPlainFloat(awq->dtype) || (n != m.cols && (m.layout == StackedLayout::kPerExpert || n != m.weight->shape[0] * m.cols)))
+      return base::Fail(base::ErrorCode::kBadFile, "tensor ", awq->name, ": ", DTypeName(awq->dtype), " ", awq->shape.ToString(), ", ", m.cols, " factors are wanted");
+  }
   uses.Take(m.weight);
+  uses.Take(m.pre_scale);
   if (!m.format.is_plain()) uses.Take(m.scale);
   if (m.format.is_nvfp4()) uses.Take(m.outer);  // beside another format nobody would multiply by it
   return m;

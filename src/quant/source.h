@@ -42,6 +42,7 @@ struct SourceMatrix {
   bool outer_is_divisor = false;             // compressed-tensors' weight_global_scale
   const TensorEntry* input_scale = nullptr;  // static activation scale
   bool input_is_divisor = false;
+  const TensorEntry* pre_scale = nullptr;    // NVFP4_AWQ: factors [cols] of the activations, W (x * pre_scale)
 };
 
 // One vector: a norm, a bias, a k/v scale.

@@ -71,7 +71,8 @@ base::Status UnitWorker::PutChunk(const PlannedMatrix& m, int64_t begin, Quantiz
     return sink_.PutMatrix(id, begin, {m.target, q.rows, q.cols, codes_.data(), nullptr, row_scales_.data()});
   }
   plain_.resize(static_cast<size_t>(q.rows * q.cols * tensor::DTypeBits(m.target.elem) / 8));
-  counters_.changed += ToPlain(q, m.target.elem, plain_.data());
+  if (m.source.pre_scale && begin == 0) HB_RETURN_IF_ERROR(reader_.ReadPreScale(m.source, factors_));
+  counters_.changed += ToPlain(q, m.target.elem, plain_.data(), m.source.pre_scale ? factors_.data() : nullptr);
   return sink_.PutMatrix(id, begin, {m.target, q.rows, q.cols, plain_.data(), nullptr, nullptr});
 }
 

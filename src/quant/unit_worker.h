@@ -48,7 +48,7 @@ class UnitWorker {
   std::vector<uint16_t> bf16_[kMembers];
   const kernels::WeightQuantizer& quantizer_ = kernels::ChooseWeightQuantizer();
   std::vector<uint8_t> codes_, scales_;
-  std::vector<float> row_scales_;
+  std::vector<float> row_scales_, factors_;
   std::vector<std::byte> plain_;
 };
 

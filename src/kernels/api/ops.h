@@ -130,6 +130,15 @@ struct RouteOp {
   std::span<float> weights;
 };
 
+// Sees what enters the down matrices of a layer's experts (measuring activation scales). Called between two steps of the op, on its thread; the rows are
+// host memory, so only `reference` and `cpu` call it.
+class MoeObserver {
+ public:
+  virtual ~MoeObserver() = default;
+  // h F32 [rows, F], before it is quantized. An expert may come twice an op: prompt rows and generated rows.
+  virtual void Hidden(int64_t expert, const Matrix& h) = 0;
+};
+
 // out[t] += sum over slots s = 0..k-1 (in this order) of weights[t, s] * expert(ids[t, s], x[t]).
 //   x BF16 or F32 [T, D], out F32 [T, D].  h = silu(gate) * up in FP32, then rounded or quantized as experts->spec() says.
 struct MoeOp {
@@ -140,6 +149,7 @@ struct MoeOp {
   std::span<const int32_t> ids;
   std::span<const float> weights;
   MutableMatrix out;
+  MoeObserver* observer = nullptr;  // null: nobody looks
 };
 
 // out[t] += y[t] * sigmoid(gate[t]) (gate [T, 1]), or += y[t] without one.  F32.

@@ -89,6 +89,7 @@ void RunMoe(const MoeOp& op) {
       tokens.push_back(r.token);
     }
     const std::vector<float> h = Hidden(experts, e, x, tokens);
+    if (op.observer) op.observer->Hidden(e, Matrix(h.data(), DType::kF32, static_cast<int64_t>(tokens.size()), spec.f));
     const StoredMatrix& down = experts.matrix(e, ExpertPart::kDown);
     const Activations hidden = MakeActivations(Matrix(h.data(), DType::kF32, static_cast<int64_t>(tokens.size()), spec.f),
                                                FormFor(spec, down), h_scale);

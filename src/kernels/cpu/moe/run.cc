@@ -100,6 +100,8 @@ class MoeRun {
     PlanGroups();
     Prepare(ws_.x, op_.x);
     GateUp();
+    if (op_.observer)
+      for (const RowGroup& g : ws_.routing.groups) op_.observer->Hidden(g.expert, Matrix(hidden_ + g.begin * ldh_, DType::kF32, g.rows, spec_.f, ldh_));
     Prepare(ws_.h, Matrix(hidden_, DType::kF32, routed(), spec_.f, ldh_));
     Down();
     Combine();
