@@ -86,6 +86,8 @@ base::Result<OpenedModel> OpenModel(const std::filesystem::path& folder, checkpo
   HB_ASSIGN_OR_RETURN(checkpoint::QuantMetadata metadata, checkpoint::ReadQuantMetadata(files.config(), &files.hf_quant_config()));
   quant::SourceOptions source_options;
   if (const auto block = metadata.Fp8Block()) source_options.fp8_block = {static_cast<int32_t>((*block)[0]), static_cast<int32_t>((*block)[1])};
+  // A file that says its head is a tensor of its own and does not have it is incomplete; one that says nothing may be tied.
+  if (const base::Json* tie = reader.text().Find("tie_word_embeddings")) source_options.head_may_be_embedding = !tie->is_bool() || tie->as_bool();
   checkpoint::NameMap names(spec.names, static_cast<int64_t>(spec.layers.size()));
   HB_ASSIGN_OR_RETURN(quant::SourceMap sources, quant::MapSources(files, names, ExpectedTensors(spec), source_options));
   spec.tied = sources.tied;

@@ -55,7 +55,7 @@ const TensorEntry* PartOf(const Stem& stem, TensorPart part) {
 // Where an expected matrix comes from: its own stem, a stacked tensor of its layer, or (lm_head) the embedding.
 struct Found { const Stem* stem; int64_t stack_index; int8_t half; TensorId key; };
 
-std::optional<Found> FindStem(const Stems& stems, const TensorId& id) {
+std::optional<Found> FindStem(const Stems& stems, const TensorId& id, const SourceOptions& options) {
   auto has_weight = [&](const TensorId& key) -> const Stem* {
     auto it = stems.find(key);
     if (it == stems.end()) return nullptr;
@@ -71,7 +71,7 @@ std::optional<Found> FindStem(const Stems& stems, const TensorId& id) {
     TensorId key{id.role, id.layer, -1};
     if (const Stem* s = has_weight(key)) return Found{s, id.expert, -1, key};
   }
-  if (id.role == TensorRole::kLmHead) {
+  if (id.role == TensorRole::kLmHead && options.head_may_be_embedding) {
     TensorId key{TensorRole::kEmbedding, -1, -1};
     if (const Stem* s = has_weight(key)) return Found{s, 0, -1, key};
   }
@@ -184,7 +184,7 @@ base::Result<SourceMap> MapSources(const checkpoint::Checkpoint& files, const ch
       map.vectors.push_back({want.id, want.part, want.rows, uses.Take(entry)});
       continue;
     }
-    std::optional<Found> found = FindStem(stems, want.id);
+    std::optional<Found> found = FindStem(stems, want.id, options);
     if (!found) { missing.push_back(names.ExampleName(want.id, want.part)); continue; }
     if (want.id.role == TensorRole::kLmHead && found->key.role == TensorRole::kEmbedding) map.tied = true;
     HB_ASSIGN_OR_RETURN_AT(SourceMatrix m, MakeMatrix(*found, want, options, uses), want.id.ToString());

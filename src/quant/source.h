@@ -65,6 +65,7 @@ struct SourceMap {
 
 struct SourceOptions {
   std::optional<std::pair<int32_t, int32_t>> fp8_block;  // weight_block_size of the metadata
+  bool head_may_be_embedding = true;  // a checkpoint without a head uses the embedding; false: its absence is an error
 };
 
 // Finds every expected tensor among the checkpoint's, companions included. Missing tensors, unknown names and companions without a
