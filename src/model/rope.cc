@@ -10,11 +10,11 @@ namespace {
 // rope_parameters (transformers 5) wins over rope_scaling + rope_theta; either may be null.
 struct Fields {
   base::Json scaling;  // an object, possibly empty
-  double theta = 10000.0;
+  double theta = 0;
   std::string type = "default";
 };
 
-base::Result<Fields> ReadFields(const ConfigReader& config) {
+base::Result<Fields> ReadFields(const ConfigReader& config, double theta_default) {
   Fields f;
   const base::Json& text = config.text();
   f.scaling = base::Json::MakeObject();
@@ -22,7 +22,7 @@ base::Result<Fields> ReadFields(const ConfigReader& config) {
   const base::Json* scaling = text.Find("rope_scaling");
   if (parameters && parameters->is_object()) f.scaling = *parameters;
   else if (scaling && scaling->is_object()) f.scaling = *scaling;
-  HB_ASSIGN_OR_RETURN(double top, config.DoubleOr({"rope_theta"}, 10000.0));
+  HB_ASSIGN_OR_RETURN(double top, config.DoubleOr({"rope_theta"}, theta_default));
   HB_ASSIGN_OR_RETURN_AT(f.theta, f.scaling.GetDoubleOr("rope_theta", top), "config.json: rope_parameters");
   HB_ASSIGN_OR_RETURN(std::string old, f.scaling.GetStringOr("type", "default"));
   HB_ASSIGN_OR_RETURN(f.type, f.scaling.GetStringOr("rope_type", old));
@@ -97,9 +97,9 @@ base::Status ApplyYarn(const Fields& f, const ConfigReader& config, Rope& rope) 
 
 }  // namespace
 
-base::Result<Rope> ReadRope(const ConfigReader& config, int64_t head_dim, double partial_default) {
-  HB_ASSIGN_OR_RETURN(const Fields f, ReadFields(config));
-  HB_ASSIGN_OR_RETURN(double partial_top, config.DoubleOr({"partial_rotary_factor"}, partial_default));
+base::Result<Rope> ReadRope(const ConfigReader& config, int64_t head_dim, double theta_default) {
+  HB_ASSIGN_OR_RETURN(const Fields f, ReadFields(config, theta_default));
+  HB_ASSIGN_OR_RETURN(double partial_top, config.DoubleOr({"partial_rotary_factor"}, 1.0));
   HB_ASSIGN_OR_RETURN(double partial, f.scaling.GetDoubleOr("partial_rotary_factor", partial_top));
   HB_ASSIGN_OR_RETURN(int64_t dims, config.IntOr({"rotary_dim"}, static_cast<int64_t>(static_cast<double>(head_dim) * partial)));
   if (dims < 2 || dims % 2 || dims > head_dim) return base::Fail(base::ErrorCode::kBadFile, "config.json: ", dims, " rotated dimensions of a head of ", head_dim);

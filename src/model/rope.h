@@ -6,7 +6,7 @@
 
 namespace halfbyte::model {
 
-// head_dim: HD; partial_default: the rotated share of a head where config.json does not say (1.0 for most families).
-base::Result<Rope> ReadRope(const ConfigReader& config, int64_t head_dim, double partial_default = 1.0);
+// head_dim: HD; theta_default: the family's base where config.json does not say (early Llama 2 files have none).
+base::Result<Rope> ReadRope(const ConfigReader& config, int64_t head_dim, double theta_default = 10000.0);
 
 }  // namespace halfbyte::model

@@ -24,12 +24,12 @@ base::Status AddTokenIds(const base::Json& json, std::string_view key, std::stri
 
 }  // namespace
 
-base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view family) {
+base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view family, double norm_eps) {
   ModelSpec spec;
   spec.family = family;
   HB_ASSIGN_OR_RETURN(spec.hidden, config.Size({"hidden_size"}, 1 << 20));
   HB_ASSIGN_OR_RETURN(spec.vocab, config.Size({"vocab_size"}, 1 << 26));
-  HB_ASSIGN_OR_RETURN(double eps, config.DoubleOr({"rms_norm_eps", "layer_norm_epsilon", "norm_eps"}, 1e-6));
+  HB_ASSIGN_OR_RETURN(double eps, config.DoubleOr({"rms_norm_eps", "layer_norm_epsilon", "norm_eps"}, norm_eps));
   spec.norm_eps = static_cast<float>(eps);
   HB_ASSIGN_OR_RETURN(spec.max_positions, config.SizeOr({"max_position_embeddings"}, 4096));
   HB_ASSIGN_OR_RETURN(spec.tied, config.BoolOr({"tie_word_embeddings"}, false));
@@ -55,10 +55,15 @@ base::Result<AttentionSpec> ReadAttention(const ConfigReader& config) {
   return a;
 }
 
+base::Result<int64_t> ReadWindow(const ConfigReader& config, int64_t otherwise) {
+  HB_ASSIGN_OR_RETURN(int64_t window, config.IntOr({"sliding_window"}, otherwise));
+  if (window < 0) return base::Fail(base::ErrorCode::kBadFile, "config.json: \"sliding_window\" is ", window);
+  return window;
+}
+
 base::Result<int64_t> SlidingWindow(const ConfigReader& config, int64_t layer, bool by_rule) {
   HB_ASSIGN_OR_RETURN(bool used, config.BoolOr({"use_sliding_window"}, false));
-  HB_ASSIGN_OR_RETURN(int64_t window, config.IntOr({"sliding_window"}, 4096));
-  if (window < 0) return base::Fail(base::ErrorCode::kBadFile, "config.json: \"sliding_window\" is ", window);
+  HB_ASSIGN_OR_RETURN(int64_t window, ReadWindow(config, 4096));
   if (!used) return 0;
   if (const base::Json* types = config.text().Find("layer_types"); types && types->is_array()) {
     const auto& list = types->as_array();

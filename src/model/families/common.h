@@ -7,11 +7,14 @@
 
 namespace halfbyte::model {
 
-// Sizes, norms, positions, tied head, stop tokens; layers are added by the family.
-base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view family);
+// Sizes, norms, positions, tied head, stop tokens; layers are added by the family. norm_eps: the family's where config.json does not say.
+base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view family, double norm_eps = 1e-6);
 
 // Heads, head_dim (never hidden / heads where config.json has one: trap 3), scale; the rest is the family's.
 base::Result<AttentionSpec> ReadAttention(const ConfigReader& config);
+
+// sliding_window in tokens, 0 for none; a negative one is an error.
+base::Result<int64_t> ReadWindow(const ConfigReader& config, int64_t otherwise);
 
 // The Qwen families' sliding window of a layer, 0 for none: only where use_sliding_window is true (releases say false); then layer_types decides, and
 // where that is absent the family's rule does, whose answer for this layer is `by_rule`.

@@ -4,10 +4,10 @@
 namespace halfbyte::model {
 
 base::Result<ModelSpec> ParseMixtral(const ConfigReader& config) {
-  HB_ASSIGN_OR_RETURN(ModelSpec spec, ReadCommon(config, "mixtral"));
+  HB_ASSIGN_OR_RETURN(ModelSpec spec, ReadCommon(config, "mixtral", 1e-5));
   HB_ASSIGN_OR_RETURN(AttentionSpec attention, ReadAttention(config));
-  HB_ASSIGN_OR_RETURN(attention.window, config.IntOr({"sliding_window"}, 0));
-  HB_ASSIGN_OR_RETURN(spec.rope, ReadRope(config, attention.head_dim));
+  HB_ASSIGN_OR_RETURN(attention.window, ReadWindow(config, 0));
+  HB_ASSIGN_OR_RETURN(spec.rope, ReadRope(config, attention.head_dim, 1e6));
   MoeSpec moe;
   HB_ASSIGN_OR_RETURN(moe.experts, ReadExpertCount(config));
   HB_ASSIGN_OR_RETURN(moe.top_k, config.Size({"num_experts_per_tok"}, moe.experts));

@@ -4,7 +4,7 @@
 namespace halfbyte::model {
 
 base::Result<ModelSpec> ParseOlmoe(const ConfigReader& config) {
-  HB_ASSIGN_OR_RETURN(ModelSpec spec, ReadCommon(config, "olmoe"));
+  HB_ASSIGN_OR_RETURN(ModelSpec spec, ReadCommon(config, "olmoe", 1e-5));
   HB_ASSIGN_OR_RETURN(AttentionSpec attention, ReadAttention(config));
   attention.qk_norm = kernels::QkNorm::kFlat;
   HB_ASSIGN_OR_RETURN(double clip, config.DoubleOr({"clip_qkv"}, 0.0));

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "checkpoint/model_folder.h"
 #include "model/family.h"
 #include "unit/model/tiny_model.h"
@@ -153,6 +155,7 @@ TEST(Config, SlidingWindows) {
   EXPECT_THAT(windows("qwen2", {{"use_sliding_window", true}, {"layer_types", types}}), ElementsAre(64, 0, 0, 64));
   EXPECT_THAT(windows("mixtral", {}), ElementsAre(64, 64, 64, 64));
   EXPECT_THAT(ErrorOf(Spec(Config({{"use_sliding_window", true}, {"layer_types", base::Json::Array{}}}))), HasSubstr("layer_types"));
+  for (const char* type : {"mixtral", "qwen3_moe"}) EXPECT_THAT(ErrorOf(Spec(Config({{"model_type", type}, {"sliding_window", -1}}))), HasSubstr("sliding_window"));
 }
 
 TEST(Config, FamilyDefaultsWhereTheFileIsSilent) {
@@ -162,6 +165,12 @@ TEST(Config, FamilyDefaultsWhereTheFileIsSilent) {
   EXPECT_EQ(Spec(Config({{"model_type", "mixtral"}, {"sliding_window", base::Json()}}))->layers[0].attention.window, 0);
   EXPECT_EQ(Spec(Config({{"model_type", "mixtral"}, {"sliding_window", 4096}}))->layers[0].attention.window, 4096);
   EXPECT_EQ(Spec(Config({{"model_type", "llama"}}))->layers[0].dense->f, 64);
+  // transformers' classes: rms_norm_eps and rope_theta.
+  for (auto [type, eps, theta] : {std::tuple{"qwen3_moe", 1e-6f, 1e4}, {"llama", 1e-6f, 1e4}, {"olmoe", 1e-5f, 1e4}, {"mixtral", 1e-5f, 1e6}}) {
+    const auto spec = Spec(Without(Without(Config({{"model_type", type}}), "rms_norm_eps"), "rope_theta"));
+    EXPECT_EQ(spec->norm_eps, eps) << type;
+    EXPECT_FLOAT_EQ(spec->rope.inv_freq[1], static_cast<float>(std::pow(theta, -2.0 / static_cast<double>(spec->rope.dims)))) << type;
+  }
   EXPECT_FALSE(Spec(Config({{"model_type", "llama"}}))->has_experts());
 }
 
