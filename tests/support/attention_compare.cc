@@ -36,6 +36,7 @@ std::vector<AttentionShape> Shapes() {
       {.heads = 3, .kv_heads = 1, .head_dim = 48, .rope_dims = 16, .norm = QkNorm::kFlat, .clip = 0.8f},
       {.heads = 2, .kv_heads = 2, .head_dim = 128, .block_tokens = 32, .rope_dims = 128, .clip = 1.2f},
       {.heads = 4, .kv_heads = 2, .head_dim = 32, .window = 1, .sinks = true},
+      {.heads = 100, .kv_heads = 1, .head_dim = 16, .rope_dims = 16, .sinks = true},  // more query heads of one KV head than the CPU takes at once
       {.heads = 4, .kv_heads = 2, .head_dim = 32, .window = 17, .norm = QkNorm::kPerHead, .plus_one = true},
       {.heads = 6, .kv_heads = 2, .head_dim = 80, .block_tokens = 64, .window = 40, .rope_dims = 40, .sinks = true},
   };

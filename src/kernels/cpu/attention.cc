@@ -1,4 +1,4 @@
-// Attention: tasks are (sequence, KV head, a few rows); where those are too few for the threads, their keys are cut at absolute
+// Attention: tasks are (sequence, KV head, a few rows, their query heads); where those are too few for the threads, their keys are cut at absolute
 // multiples of kAttentionSplit as well. Splits are folded in the order of position either way, so that the cut does not show in
 // the result.
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace {
 struct Task {
   const SequenceRows* sequence;
   int64_t kv_head, row, rows;  // rows of the sequence
+  int64_t head, heads;         // of the KV head's group; all of them unless the group is larger than a kernel takes
   int64_t first_split, splits;
   int64_t first_item;  // index of its first (task, split)
 };
@@ -39,13 +40,14 @@ class Attend {
                                                                                          : *kernels.attention),
         rows_(*kernels.rows),
         group_(op.heads / op.kv_heads) {
-    HB_CHECK(op.heads % op.kv_heads == 0 && group_ <= kAttentionVectors && op.head_dim % 2 == 0, op.heads, " heads, ",
-             op.kv_heads, " KV heads of ", op.head_dim);
+    HB_CHECK(op.heads % op.kv_heads == 0 && op.head_dim % 2 == 0, op.heads, " heads, ", op.kv_heads, " KV heads of ", op.head_dim);
     HB_CHECK(op.kv.spec.block_tokens % 16 == 0 && op.kv.spec.kv_heads == op.kv_heads && op.kv.spec.head_dim == op.head_dim);
     const int64_t tile = std::max<int64_t>(1, kAttentionVectors / group_);
     for (const SequenceRows& s : op.batch.sequences)
       for (int64_t row = 0; row < s.rows; row += tile)
-        for (int64_t h = 0; h < op.kv_heads; ++h) AddTask(s, h, row, std::min(tile, s.rows - row));
+        for (int64_t h = 0; h < op.kv_heads; ++h)
+          for (int64_t head = 0; head < group_; head += kAttentionVectors)
+            AddTask(s, h, row, std::min(tile, s.rows - row), head, std::min(kAttentionVectors, group_ - head));
   }
 
   void Run(Scratch& scratch) {
@@ -80,11 +82,11 @@ class Attend {
   }
 
  private:
-  void AddTask(const SequenceRows& s, int64_t head, int64_t row, int64_t rows) {
+  void AddTask(const SequenceRows& s, int64_t kv_head, int64_t row, int64_t rows, int64_t head, int64_t heads) {
     int64_t first = s.first_position + row, last = first + rows - 1;
     int64_t begin = op_.window > 0 ? std::max<int64_t>(0, first + 1 - op_.window) / kAttentionSplit : 0;
     int64_t splits = last / kAttentionSplit - begin + 1;
-    tasks_.push_back({&s, head, row, rows, begin, splits, items_});
+    tasks_.push_back({&s, kv_head, row, rows, head, heads, begin, splits, items_});
     items_ += splits;
   }
 
@@ -96,10 +98,10 @@ class Attend {
     c.blocks = s.blocks;
     c.kv_head = t.kv_head;
     c.q_bf16 = op_.q.dtype == DType::kBF16;
-    c.q = static_cast<const std::byte*>(op_.q.data) + (row * op_.q.ld + t.kv_head * group_ * op_.head_dim) * (c.q_bf16 ? 2 : 4);
+    c.q = static_cast<const std::byte*>(op_.q.data) + (row * op_.q.ld + (t.kv_head * group_ + t.head) * op_.head_dim) * (c.q_bf16 ? 2 : 4);
     c.q_ld = op_.q.ld;
     c.rows = t.rows;
-    c.group = group_;
+    c.group = t.heads;
     c.head_dim = op_.head_dim;
     c.first_position = s.first_position + t.row;
     c.scale = op_.scale;
@@ -116,7 +118,7 @@ class Attend {
   }
 
   void Fold(const Task& t, const Partial& into, const Partial& from) const {
-    kernel_.fold(t.rows * group_, PaddedHeadDim(op_.head_dim), into.m, into.l, into.o, from.m, from.l, from.o);
+    kernel_.fold(t.rows * t.heads, PaddedHeadDim(op_.head_dim), into.m, into.l, into.o, from.m, from.l, from.o);
   }
 
   void RunWhole(const Task& t) const {
@@ -135,8 +137,8 @@ class Attend {
   // out = o / l; the sink is one more logit of the denominator.
   void Finish(const Task& t, const Partial& p) const {
     const int64_t hd = op_.head_dim, hp = PaddedHeadDim(hd);
-    for (int64_t v = 0; v < t.rows * group_; ++v) {
-      int64_t row = t.sequence->first_row + t.row + v / group_, head = t.kv_head * group_ + v % group_;
+    for (int64_t v = 0; v < t.rows * t.heads; ++v) {
+      int64_t row = t.sequence->first_row + t.row + v / t.heads, head = t.kv_head * group_ + t.head + v % t.heads;
       float* o = p.o + v * hp;
       float l = p.l[v], factor = op_.kv.spec.dtype == DType::kF8E4M3 ? op_.kv.v_scale : 1.0f;
       if (op_.sinks) {
