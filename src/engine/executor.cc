@@ -55,7 +55,6 @@ void Executor::Deliver() {
   for (size_t w = 0; w < plan_.size(); ++w) {
     const Work& work = plan_[w];
     Sequence& s = *work.sequence;
-    scheduler_.Advance(work);
     Event prompt_event;
     const base::Error* error = nullptr;
     Reading* sample = nullptr;
@@ -69,10 +68,14 @@ void Executor::Deliver() {
       }
     }
     if (error) {
-      ++counters_.broken_rows;
+      if (error->code() == base::ErrorCode::kInternal) {
+        ++counters_.broken_rows;
+        scheduler_.DistrustCache();
+      }
       scheduler_.Fail(s, *error, now);
       continue;
     }
+    scheduler_.Advance(work);
     if (!prompt_event.prompt_logprobs.empty() && s.request.on_event) {
       prompt_event.request = s.id;
       prompt_event.time = now;

@@ -14,7 +14,7 @@ namespace halfbyte::engine {
 struct ExecutorCounters {
   int64_t steps = 0;
   int64_t failed_steps = 0;
-  int64_t broken_rows = 0;     // logits that were no numbers
+  int64_t broken_rows = 0;     // requests that ended because logits were no numbers
   int64_t sampled_tokens = 0;
   double run_seconds = 0, sample_seconds = 0;
 };

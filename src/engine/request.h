@@ -51,7 +51,8 @@ struct Event {
   Clock::time_point time;
 };
 
-// What structured output knows about the next token. Called on the engine's thread, one call at a time for one request.
+// What structured output knows about the next token. One call at a time for one request: Allowed on any thread of the pool (rows are sampled side by
+// side), Accept on the engine's.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;

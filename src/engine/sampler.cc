@@ -31,7 +31,7 @@ base::Result<Sampled> Sampler::Sample(const SampleInput& in) {
   const std::span<const float> logits = Adjust(in);
   if (logits.data() != in.logits.data()) {
     auto adjusted_peak = FindPeak(logits);
-    if (!adjusted_peak) return base::Fail(base::ErrorCode::kInternal, "min_tokens, logit_bias and the output's structure together leave no token to choose from");
+    if (!adjusted_peak) return base::Fail(base::ErrorCode::kInvalidArgument, "min_tokens, logit_bias and the output's structure together leave no token to choose from");
     peak = *adjusted_peak;
   }
   Sampled result;

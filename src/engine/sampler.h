@@ -36,7 +36,8 @@ struct Sampled {
 // Holds scratch memory of the vocabulary's size; one thread at a time uses one.
 class Sampler {
  public:
-  // kInternal where the row has NaN or +inf, or where nothing is left to choose from. The params have passed Validate.
+  // kInternal where the row has NaN or +inf; kInvalidArgument where the request's own restrictions leave nothing to choose from. The params have
+  // passed Validate.
   base::Result<Sampled> Sample(const SampleInput& input);
 
  private:

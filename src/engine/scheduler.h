@@ -78,6 +78,8 @@ class Scheduler {
   // Ends a sequence that wanted no tokens, after its prompt.
   void EndWithoutTokens(Sequence& sequence, Clock::time_point now);
 
+  // A row of logits was broken, so that K and V behind it may be: blocks that anybody has written so far are not shared any more.
+  void DistrustCache() { states_.Forget(); }
   // New weights: all running sequences lose their state and wait; the prefix cache is empty.
   void ForgetStates();
   // While held, requests that have not started do not start; those that have go on, also after a preemption.

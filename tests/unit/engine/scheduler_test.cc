@@ -275,6 +275,50 @@ TEST(Executor, ABrokenRowEndsItsRequestNotItsNeighbours) {
   }
 }
 
+// K and V behind broken logits may be broken too, also those of earlier chunks, which had no logits to judge them by.
+TEST(Executor, NothingOfABrokenPromptIsShared) {
+  for (const int64_t chunk : {512, 32}) {
+    Bench b({.block_tokens = 16, .blocks = 40}, {.prefill_rows = chunk}, PrefixCache::kOn);
+    b.model.nan_at_step = chunk == 512 ? 0 : 1;
+    const Request r = Prompt(60, 10);
+    const RequestId broken = b.Add(r);
+    b.Drain();
+    EXPECT_EQ(b.seen[broken].finish->reason, FinishReason::kError);
+    const RequestId after = b.Add(r);
+    b.Drain();
+    EXPECT_EQ(b.seen[after].finish->usage.cached_tokens, 0) << "chunks of " << chunk;
+    EXPECT_EQ(b.seen[after].tokens, b.model.RunAlone(r, 640).tokens);
+  }
+}
+
+// A request that forbids itself every token is at fault, not the model.
+class NothingMayCome : public TokenConstraint {
+ public:
+  std::span<const uint64_t> Allowed() override { return {&mask_, 1}; }
+  void Accept(int32_t) override { ADD_FAILURE() << "no token may come"; }
+
+ private:
+  uint64_t mask_ = 0;
+};
+
+TEST(Executor, ARequestThatForbidsEverythingIsNoBrokenRow) {
+  Bench b({.block_tokens = 16, .blocks = 40}, {}, PrefixCache::kOn);
+  const Request good = Prompt(60, 3);
+  b.Add(good);
+  b.Drain();
+  Request r = Prompt(20, 3, 2);
+  r.constraint = std::make_shared<NothingMayCome>();
+  const RequestId impossible = b.Add(r);
+  b.Drain();
+  EXPECT_EQ(b.seen[impossible].finish->reason, FinishReason::kError);
+  ASSERT_TRUE(b.seen[impossible].finish->error);
+  EXPECT_EQ(b.seen[impossible].finish->error->code(), base::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(b.executor.counters().broken_rows, 0);
+  const RequestId again = b.Add(good);
+  b.Drain();
+  EXPECT_EQ(b.seen[again].finish->usage.cached_tokens, 48) << "the cache is as good as before";
+}
+
 // Allows one token, then the next, and so on.
 class Staircase : public TokenConstraint {
  public:
