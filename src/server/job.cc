@@ -35,8 +35,8 @@ void Job::Start(Context& context, std::shared_ptr<Exchange> exchange, JobPlan pl
   std::weak_ptr<Job> weak = job;
   job->exchange_->WhenGone([weak, &context] {
     if (auto job = weak.lock()) {
-      context.metrics.ClientGone();
       job->Cancel();
+      context.metrics.ClientGone();  // after it: once a hang-up is counted, its sequences end before the next step
     }
   });
   job->Submit();

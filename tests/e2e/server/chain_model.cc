@@ -34,7 +34,7 @@ std::string Symbols(std::string_view bytes) {
 std::string TokenizerJson() {
   base::Json vocab = base::Json::MakeObject();
   for (int b = 0; b < 256; ++b) vocab.Set(Symbol(b), b);
-  const std::pair<int, const char*> tokens[] = {{300, "\xF0\x9F"}, {301, "\x98\x80"}, {302, "DEF"}, {303, "GH"}, {304, "I"}, {305, "JK"}, {310, "ABC"}, {320, "ABCD"}, {321, "EFG"}, {322, "HI"}, {323, "KL"},
+  const std::pair<int, const char*> tokens[] = {{300, "\xF0\x9F"}, {301, "\x98\x80"}, {302, "DEF"}, {303, "G"}, {304, "HI"}, {305, "J"}, {306, "K"}, {310, "ABC"}, {320, "ABCD"}, {321, "EFG"}, {322, "HIK"}, {323, "L"},
                                                 {330, "<tool_call>"}, {331, "</tool_call>"}, {332, "{\"name\": \"add\", "}, {333, "\"arguments\": {\"a\": 1}}"}, {340, "<think>"}, {341, "why not"}, {342, "</think>"}, {343, "because"}};
   for (const auto& [id, text] : tokens) vocab.Set(Symbols(text), id);
   base::Json tokenizer = *base::Json::Parse(R"({"version": "1.0", "truncation": null, "padding": null, "normalizer": null,
@@ -66,8 +66,8 @@ Successors TextChains() {
     for (auto a = tokens.begin(), b = a + 1; b != tokens.end(); ++a, ++b) next[*a] = *b;
   };
   chain({'a', 'A', 300, 301, 'B', kChainEnd});        // A, a smiling face in two tokens, B
-  chain({'b', 310, 302, 303, 304, 305, kChainEnd});   // ABC DEF GH I JK
-  chain({'c', 320, 321, 322, 323, kChainEnd});        // ABCD EFG HI KL
+  chain({'b', 310, 302, 303, 304, 305, 306, kChainEnd});  // ABC DEF G HI J K
+  chain({'c', 320, 321, 322, 323, kChainEnd});        // ABCD EFG HIK L
   chain({'f', 255, kChainEnd});                       // the byte FF
   chain({'t', 330, 332, 333, 331, kChainEnd});        // a tool call
   chain({'r', 340, 341, 342, 343, kChainEnd});        // thinking, then an answer
@@ -75,7 +75,7 @@ Successors TextChains() {
   return next;
 }
 
-void WriteChainModel(const checkpoint::TemporaryFolder& folder, const Successors& successors, const std::string& subfolder) {
+void WriteChainModel(const checkpoint::TemporaryFolder& folder, const Successors& successors, const std::string& subfolder, int certain) {
   const int64_t v = kChainVocab, d = 512, f = 32, hd = 64;
   std::vector<checkpoint::RawTensor> tensors;
   auto add = [&](const std::string& name, int64_t rows, int64_t cols, const std::set<std::pair<int64_t, int64_t>>& ones = {}) {
@@ -91,6 +91,8 @@ void WriteChainModel(const checkpoint::TemporaryFolder& folder, const Successors
   for (const auto& [from, to] : successors) head.insert({to, from});
   add("model.embed_tokens.weight", v, d, identity);
   add("lm_head.weight", v, d, head);
+  for (int64_t row = 0; certain >= 0 && row < v; ++row)
+    if (row != successors.at(certain)) tensors.back().data.replace(static_cast<size_t>((row * d + certain) * 2), 2, "\x7F\xFF");
   norm("model.norm.weight", d);
   const std::string layer = "model.layers.0.";
   norm(layer + "input_layernorm.weight", d);

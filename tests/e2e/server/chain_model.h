@@ -15,6 +15,7 @@ using Successors = std::map<int, int>;
 // The chains of T17, each started by the byte that names its case, and 'l' -> 'l' -> ... without an end.
 Successors TextChains();
 
-void WriteChainModel(const checkpoint::TemporaryFolder& folder, const Successors& successors, const std::string& subfolder = "");
+// After `certain` nothing but its follower can come: all other logits are -inf (head rows whose product with the one-hot input overflows).
+void WriteChainModel(const checkpoint::TemporaryFolder& folder, const Successors& successors, const std::string& subfolder = "", int certain = -1);
 
 }  // namespace halfbyte::server

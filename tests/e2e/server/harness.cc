@@ -10,6 +10,7 @@ TestServer::TestServer(const std::filesystem::path& folder, ServerSettings s) {
   model::LoadSettings load;
   load.device = s.device;
   load.threads = 2;
+  load.files = s.files;
   auto loaded = model::LoadModel(folder, load);
   HB_CHECK(loaded.has_value(), loaded.error().ToString());
   s.service.model_name = "chain";

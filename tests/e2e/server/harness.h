@@ -15,6 +15,7 @@ struct ServerSettings {
   HttpOptions http;
   ServiceOptions service;
   std::string device = "reference";
+  checkpoint::CheckpointOptions files;  // how the model's files are read, now and by every reload
 };
 
 class TestServer {

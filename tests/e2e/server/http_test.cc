@@ -44,8 +44,8 @@ TEST_F(ServerHttp, UsageChunkOnlyWhenAskedFor) {
   ASSERT_GT(with.size(), 2u);
   EXPECT_EQ(with.back().Find("choices")->as_array().size(), 0u);
   EXPECT_EQ(with.back().Find("usage")->Find("prompt_tokens")->as_int(), 1);
-  EXPECT_EQ(with.back().Find("usage")->Find("completion_tokens")->as_int(), 6);
-  EXPECT_EQ(with.back().Find("usage")->Find("total_tokens")->as_int(), 7);
+  EXPECT_EQ(with.back().Find("usage")->Find("completion_tokens")->as_int(), 7);
+  EXPECT_EQ(with.back().Find("usage")->Find("total_tokens")->as_int(), 8);
   for (const char* none : {"", R"(, "stream_options": {})", R"(, "stream_options": null)", R"(, "stream_options": {"include_usage": false})"})
     for (const base::Json& e : events(none)) {
       EXPECT_FALSE(e.Find("usage"));
