@@ -2,6 +2,7 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS halfbyte RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES packaging/halfbyte.service DESTINATION lib/systemd/system)
 install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/halfbyte/models)
 
 install(TARGETS libhalfbyte EXPORT halfbyteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

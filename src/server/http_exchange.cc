@@ -31,12 +31,19 @@ void QueuedExchange::Begin(HttpResponse head) {
 void QueuedExchange::Write(std::string piece) {
   std::unique_lock lock(mutex_);
   if (!streamed_ || ended_ || gone_ || overflow_) return;
+  std::function<void()> f;
   if (waiting_.size() + piece.size() > max_waiting_) {
+    // Counts as gone from here on: the connection itself may hang in a write for a while.
     overflow_ = true;
+    gone_ = true;
+    waiting_.clear();
+    f.swap(when_gone_);
   } else {
     waiting_ += piece;
   }
   Poke(lock);
+  if (lock) lock.unlock();
+  if (f) f();
 }
 
 void QueuedExchange::End() {

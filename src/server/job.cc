@@ -97,26 +97,26 @@ void Job::OnEvent(int choice, engine::Event&& event) {
   if (post) context_.texts.Post([self = shared_from_this()] { self->Drain(); });
 }
 
+// One round of events; what came meanwhile is left for the next turn, so that a job that is as fast as the model does not keep the worker from the others.
 void Job::Drain() {
   std::vector<Item> items;
-  for (;;) {
-    {
-      std::lock_guard lock(mutex_);
-      items.clear();
-      items.swap(inbox_);
-      if (items.empty()) {
-        scheduled_ = false;
-        return;
-      }
-    }
-    std::string out;
-    for (Item& item : items) Handle(item, out);
-    if (!out.empty()) {
-      if (!exchange_->begun()) exchange_->Begin({200, "text/event-stream; charset=utf-8", "", {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}, {"x-request-id", plan_.id}}});
-      exchange_->Write(std::move(out));
-    }
-    if (unfinished_ == 0) exchange_->End();
+  {
+    std::lock_guard lock(mutex_);
+    items.swap(inbox_);
   }
+  std::string out;
+  for (Item& item : items) Handle(item, out);
+  if (!out.empty()) {
+    if (!exchange_->begun()) exchange_->Begin({200, "text/event-stream; charset=utf-8", "", {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}, {"x-request-id", plan_.id}}});
+    exchange_->Write(std::move(out));
+  }
+  if (unfinished_ == 0) exchange_->End();
+  {
+    std::lock_guard lock(mutex_);
+    scheduled_ = !inbox_.empty();
+    if (!scheduled_) return;
+  }
+  if (!context_.texts.Post([self = shared_from_this()] { self->Drain(); })) Drain();  // no more turns are given: the server is stopping
 }
 
 void Job::Handle(Item& item, std::string& out) {
@@ -138,7 +138,7 @@ void Job::Handle(Item& item, std::string& out) {
 }
 
 void Job::Emit(Running& r, Piece piece, std::string& out) {
-  if (failed_ || piece.empty()) return;
+  if (failed_ || piece.empty() || exchange_->gone()) return;
   if (!r.prompt_told) {
     r.prompt_told = true;
     if (plan_.request.prompt_logprobs >= 0) dialect_->Prompt(piece.index, std::move(r.prompt_logprobs));
