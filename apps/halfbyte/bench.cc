@@ -13,7 +13,7 @@
 #include "model_options.h"
 #include "platform/memory.h"
 #include "platform/parallel.h"
-#include "eval_documents.h"
+#include "options.h"
 
 namespace halfbyte::app {
 namespace {
@@ -23,7 +23,23 @@ using kernels::cpu::MachineLimits;
 struct Options {
   ModelOptions model;
   int64_t prompt_tokens = 512, decode_tokens = 128, context = 0, batch = 1, repeat = 3;
+
+  int64_t start() const { return context > 0 ? context : prompt_tokens; }  // of decode
+  int64_t longest() const { return std::max(prompt_tokens, start() + decode_tokens); }
 };
+
+constexpr int64_t kBlock = 64;
+
+// What the flags ask of the model, before it is loaded.
+base::Status Admissible(const Options& o, const model::Admission& admission) {
+  const int64_t most = admission.spec.max_positions;
+  if (o.longest() > most)
+    return base::Fail(base::Error(base::ErrorCode::kInvalidArgument, base::StrCat("a sequence would have ", o.longest(), " tokens, this model takes ", most))
+                          .Hint("lower --prompt-tokens, --context or --decode-tokens"));
+  const int64_t blocks = (o.longest() + kBlock - 1) / kBlock * o.batch;
+  return CheckCache(admission, {.block_tokens = kBlock, .sequences = o.batch, .cache_tokens = blocks * kBlock, .kv_dtype = KvDtype(o.model.kv_cache_dtype)},
+                    "lower --batch, --context or --prompt-tokens");
+}
 
 // A phase measured some times, each time between two probes of the machine.
 struct Sample { double seconds = 0; MachineLimits limits; };
@@ -71,7 +87,6 @@ base::Result<Phase> Measure(int64_t repeat, const std::function<base::Status()>&
 class Stepper {
  public:
   static base::Result<Stepper> Make(model::Model& m, int64_t sequences, int64_t tokens, std::optional<tensor::DType> kv) {
-    constexpr int64_t kBlock = 64;
     Stepper s(m);
     s.blocks_each_ = (tokens + kBlock - 1) / kBlock;
     const auto dtype = m.arithmetic() == model::Arithmetic::kExact ? tensor::DType::kF32 : kv.value_or(tensor::DType::kBF16);
@@ -158,12 +173,12 @@ std::vector<PartCost> Sum(std::vector<PartCost> a, const std::vector<PartCost>& 
   return a;
 }
 
-void PrintParts(const char* phase, const Report& r, double tokens, int dropped) {
-  std::printf("%s: %.1f tokens/s, limit %.1f, %.1f %% of it; %.1f GB/s, %.1f GFLOP/s; machine: read %.1f GB/s, BF16 %.0f GFLOP/s, INT8 %.0f Gop/s, FP32 %.0f GFLOP/s%s\n", phase,
+void PrintParts(Output& out, const char* phase, const Report& r, double tokens, int dropped) {
+  out.Format("%s: %.1f tokens/s, limit %.1f, %.1f %% of it; %.1f GB/s, %.1f GFLOP/s; machine: read %.1f GB/s, BF16 %.0f GFLOP/s, INT8 %.0f Gop/s, FP32 %.0f GFLOP/s%s\n", phase,
               r.tokens_per_second, r.limit, 100 * r.share, r.gb_per_second, r.gflops, r.limits.read_gb_per_second, r.limits.bf16_gflops, r.limits.int8_gops, r.limits.f32_gflops,
               dropped ? base::StrCat("; ", dropped, " disturbed repeats dropped").c_str() : "");
   for (const PartCost& p : r.parts)
-    std::printf("  %-22s %10.3f MB %10.3f MFLOP a token: %6.1f us at least (%s)\n", p.part.c_str(), p.bytes / tokens / 1e6, p.flop / tokens / 1e6,
+    out.Format("  %-22s %10.3f MB %10.3f MFLOP a token: %6.1f us at least (%s)\n", p.part.c_str(), p.bytes / tokens / 1e6, p.flop / tokens / 1e6,
                 std::max(p.bytes / (r.limits.read_gb_per_second * 1e9), p.flop / p.peak) / tokens * 1e6,
                 p.bytes / (r.limits.read_gb_per_second * 1e9) > p.flop / p.peak ? "memory" : "arithmetic");
 }
@@ -196,12 +211,12 @@ base::Json LimitsJson(const MachineLimits& l) {
   return j;
 }
 
-base::Status Bench(const Options& o, const Context& context) {
-  HB_ASSIGN_OR_RETURN(model::LoadedModel loaded, LoadWithReport(o.model, context));
+base::Status Bench(const Options& o, Context& context) {
+  HB_ASSIGN_OR_RETURN(model::LoadedModel loaded, LoadWithReport(o.model, context, [&](const model::Admission& admission) { return Admissible(o, admission); }));
   model::Model& m = *loaded.model;
   const bool exact = m.arithmetic() == model::Arithmetic::kExact;
-  const int64_t start = o.context > 0 ? o.context : o.prompt_tokens;
-  HB_ASSIGN_OR_RETURN(Stepper stepper, Stepper::Make(m, o.batch, std::max(o.prompt_tokens, start + o.decode_tokens), KvDtype(o.model.kv_cache_dtype)));
+  const int64_t start = o.start();
+  HB_ASSIGN_OR_RETURN(Stepper stepper, Stepper::Make(m, o.batch, o.longest(), KvDtype(o.model.kv_cache_dtype)));
   auto nothing = []() -> base::Status { return {}; };
 
   HB_RETURN_IF_ERROR(stepper.Prefill(o.prompt_tokens));  // pages and caches warm
@@ -224,8 +239,8 @@ base::Status Bench(const Options& o, const Context& context) {
   const Report d = Judge(decoded, decode_tokens, decode_costs, loaded.plan.mode, exact);
 
   if (!context.json) {
-    PrintParts("prefill", p, t, prefill.dropped);
-    PrintParts("decode", d, decode_tokens, decoded.dropped);
+    PrintParts(context.out, "prefill", p, t, prefill.dropped);
+    PrintParts(context.out, "decode", d, decode_tokens, decoded.dropped);
     return {};
   }
   base::Json out = base::Json::MakeObject(), kernels = base::Json::MakeArray(), load = base::Json::MakeObject();
@@ -252,8 +267,18 @@ base::Status Bench(const Options& o, const Context& context) {
     kernels.Push(std::move(k));
   }
   out.Set("kernels", std::move(kernels));
-  std::printf("%s\n", out.Dump(1).c_str());
+  context.out.Json(out, 1);
   return {};
+}
+
+std::vector<int64_t> ParseKernelShape(const std::string& text) {
+  const auto shape = ParseTokenIds(text);  // the same strict list of integers
+  if (!shape || shape->size() != 4) throw CLI::ValidationError("--kernel-shape", base::StrCat("\"", text, "\": four integers are wanted, as 2048,768,128,8"));
+  const auto& s = *shape;
+  constexpr int32_t kMost = 1 << 16;
+  if (s[0] < 64 || s[0] > kMost || s[0] % 64 || s[1] < 64 || s[1] > kMost || s[1] % 64) throw CLI::ValidationError("--kernel-shape", "the sizes are multiples of 64, 65536 at most");
+  if (s[2] < 1 || s[2] > kMost || s[3] < 1 || s[3] > s[2]) throw CLI::ValidationError("--kernel-shape", "a token has at least one expert, and no more than there are");
+  return {s.begin(), s.end()};
 }
 
 }  // namespace
@@ -262,18 +287,20 @@ void RegisterBench(CLI::App& program, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("bench", "prefill and decode speed beside the machine's limits");
   options->model.AddTo(*command);
-  command->add_option("--prompt-tokens", options->prompt_tokens)->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--decode-tokens", options->decode_tokens)->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--context", options->context, "tokens in every sequence's cache before decode starts (0: the prompt's)")->check(CLI::Range(0, 1 << 24))->capture_default_str();
-  command->add_option("--batch", options->batch, "sequences decoded at once")->check(CLI::Range(1, 4096))->capture_default_str();
-  command->add_option("--repeat", options->repeat)->check(CLI::Range(1, 1000))->capture_default_str();
+  AddInteger(*command, "--prompt-tokens", options->prompt_tokens, 1, 1 << 24, "of the prompt that prefill runs");
+  AddInteger(*command, "--decode-tokens", options->decode_tokens, 1, 1 << 24, "decoded in every sequence");
+  AddInteger(*command, "--context", options->context, 0, 1 << 24, "tokens in every sequence's cache before decode starts (0: the prompt's)");
+  AddInteger(*command, "--batch", options->batch, 1, 4096, "sequences decoded at once");
+  AddInteger(*command, "--repeat", options->repeat, 1, 1000, "measurements, of which the median counts");
   auto kernel_options = std::make_shared<KernelBenchOptions>();
   CLI::Option* all = command->add_flag_callback("--kernels", [] {}, "each kernel of this machine alone, beside its limit and checked against reference; loads no model");
   command->add_option("--kernel-filter", kernel_options->filter, "only kernels with this in their name")->needs(all);
-  command->add_option("--kernel-seconds", kernel_options->seconds, "time for each case")->check(CLI::Range(0.0, 60.0))->needs(all)->capture_default_str();
+  AddReal(*command, "--kernel-seconds", kernel_options->seconds, {0, 60}, "time for each case")->needs(all);
   command->add_flag("--check-only", kernel_options->check_only, "compare results and measure nothing")->needs(all);
-  command->add_option("--kernel-shape", kernel_options->shape, "hidden size, expert width (multiples of 64), experts, experts a token")->expected(4)->delimiter(',')->check(CLI::Range(1, 1 << 16))->needs(all)->capture_default_str();
+  command->add_option_function<std::string>("--kernel-shape", [kernel_options](const std::string& text) { kernel_options->shape = ParseKernelShape(text); },
+                                            "hidden size, expert width (multiples of 64), experts, experts a token")->needs(all)->default_str("2048,768,128,8");
   command->callback([options, kernel_options, all, &context] {
+    options->model.CheckUsage();
     kernel_options->threads = options->model.threads;
     if (all->count() > 0) context.command = [kernel_options, &context] { return BenchKernels(*kernel_options, context); };
     else context.command = [options, &context] { return Bench(*options, context); };

@@ -12,7 +12,7 @@ namespace halfbyte::app {
 base::Result<Calibration> Calibrate(const std::filesystem::path& folder, const std::string& file, int threads, numerics::Flavour flavour, const Context& context) {
   HB_ASSIGN_OR_RETURN(const TextSide side, TextSide::Load(folder, ""));
   HB_ASSIGN_OR_RETURN(const text::Tokenizer* tokenizer, side.tokenizer());
-  HB_ASSIGN_OR_RETURN(const Documents documents, ReadDocuments(file, *tokenizer));
+  HB_ASSIGN_OR_RETURN(const Documents documents, ReadDocuments(file, "--calibrate", *tokenizer));
   // The source's own precision, on the host: the observer looks at host memory.
   model::LoadSettings settings;
   settings.quantization = "none";

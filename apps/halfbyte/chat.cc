@@ -1,14 +1,13 @@
 // halfbyte chat: a conversation in the terminal.
 #include <csignal>
 #include <cstdio>
-#include <iostream>
 #include <memory>
 
 #include <algorithm>
 
 #include "checkpoint/model_folder.h"
-#include "eval_documents.h"
 #include "generation_options.h"
+#include "input.h"
 #include "model_options.h"
 #include "text/streaming_detokenizer.h"
 #include "text_side.h"
@@ -40,7 +39,7 @@ void TakeModelDefaults(const checkpoint::ModelFolder& folder, const CLI::App& co
   take("min_p", "--min-p", [&](double v) { p.min_p = static_cast<float>(v); });
 }
 
-base::Status Chat(const Options& o, const CLI::App& command, const Context& context) {
+base::Status Chat(const Options& o, const CLI::App& command, Context& context) {
   HB_ASSIGN_OR_RETURN(const std::filesystem::path path, o.model.Folder());
   HB_ASSIGN_OR_RETURN(const checkpoint::ModelFolder folder, checkpoint::ModelFolder::Open(path));
   HB_ASSIGN_OR_RETURN(const TextSide text, TextSide::Load(path, o.chat_template));
@@ -59,7 +58,13 @@ base::Status Chat(const Options& o, const CLI::App& command, const Context& cont
   if (!o.system.empty()) messages.Push(Message("system", o.system));
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
   std::fprintf(stderr, "type a message; /reset forgets the conversation, an empty line or Ctrl-D ends, Ctrl-C stops an answer\n");
-  for (std::string line; std::fputs("> ", stderr), std::getline(std::cin, line) && !line.empty();) {
+  for (InputLines lines;;) {
+    std::fputs("> ", stderr);
+    HB_ASSIGN_OR_RETURN(const std::optional<InputLines::Line> read, lines.Next());
+    if (!read || (read->text.empty() && !read->too_long)) return {};
+    if (read->too_long) return base::Fail(base::ErrorCode::kInvalidArgument, "a message of more than ", kTextLimit >> 20, " MiB");
+    const std::string& line = read->text;
+    WarnOfInvalidUtf8(line, "the message");
     if (line == "/reset") { while (messages.as_array().size() > (o.system.empty() ? 0u : 1u)) messages.as_array().pop_back(); continue; }
     messages.Push(Message("user", line));
     engine::Request request;
@@ -70,21 +75,21 @@ base::Status Chat(const Options& o, const CLI::App& command, const Context& cont
     std::string answer;
     auto show = [&](const std::string& piece) {
       answer += piece;
-      std::fwrite(piece.data(), 1, piece.size(), stdout);
-      std::fflush(stdout);
+      context.out.Text(piece);
+      return context.out.Flush().has_value();
     };
     g_interrupted = 0;
     auto g = engine->Generate(std::move(request), [&](int32_t token) {
-      if (std::find(eos.begin(), eos.end(), token) == eos.end()) show(detokenizer.Push(token));
-      return !g_interrupted;
+      const bool end = std::find(eos.begin(), eos.end(), token) != eos.end();
+      return (end || show(detokenizer.Push(token))) && !g_interrupted;
     });
     if (!g) { std::fprintf(stderr, "%s\n", g.error().ToString().c_str()); messages.as_array().pop_back(); continue; }
     show(detokenizer.Flush());
-    std::printf("\n");
+    context.out.Text("\n");
+    HB_RETURN_IF_ERROR(context.out.Flush());
     if (g->finish.error) return base::Fail(*g->finish.error);
     messages.Push(Message("assistant", answer));
   }
-  return {};
 }
 
 }  // namespace
@@ -96,7 +101,10 @@ void RegisterChat(CLI::App& program, Context& context) {
   options->generation.AddTo(*command);
   command->add_option("--system", options->system, "system message");
   command->add_option("--chat-template", options->chat_template, "a Jinja file instead of the model's own template");
-  command->callback([options, command, &context] { context.command = [options, command, &context] { return Chat(*options, *command, context); }; });
+  command->callback([options, command, &context] {
+    options->model.CheckUsage();
+    context.command = [options, command, &context] { return Chat(*options, *command, context); };
+  });
 }
 
 }  // namespace halfbyte::app

@@ -1,11 +1,12 @@
 // halfbyte detokenize: token ids to text, with nothing but a tokenizer.json.
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "commands.h"
 #include "jsonl.h"
 #include "load_tokenizer.h"
+#include "options.h"
 
 namespace halfbyte::app {
 namespace {
@@ -16,7 +17,8 @@ using base::Json;
 using base::Result;
 
 struct Options {
-  std::string model = "demo", ids;
+  std::string model = "demo";
+  std::vector<int32_t> ids;
   bool jsonl = false, skip_special = false;
   CLI::Option* ids_option = nullptr;
 };
@@ -38,20 +40,27 @@ Result<Json> DetokenizeLine(const text::Tokenizer& tokenizer, const Json& line) 
   return Json(Json::Object{{"text", Json(tokenizer.Decode(ids, skip))}});
 }
 
-base::Status Run(const Options& options, bool json) {
+// "1,2,3" as for generate --tokens, "[1, 2, 3]", or what tokenize prints; spaces and line ends around it come with a pipe.
+Result<std::vector<int32_t>> IdsFromText(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+  if (text.empty() || (text.front() != '[' && text.front() != '{')) return ParseTokenIds(text);
+  HB_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(text));
+  return IdsFromJson(parsed.is_object() ? parsed.Find("ids") : &parsed);
+}
+
+base::Status Run(const Options& options, Context& context) {
   HB_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, LoadTokenizer(options.model));
-  if (options.jsonl) return RunJsonLines([&](const Json& line) { return DetokenizeLine(tokenizer, line); });
-  std::string text = options.ids;
-  if (options.ids_option->count() == 0) { HB_ASSIGN_OR_RETURN(text, ReadStdin()); }
-  // "1,2,3" as for generate --tokens, "[1, 2, 3]", or what tokenize prints.
-  if (size_t first = text.find_first_not_of(" \t\r\n"); first == text.npos || (text[first] != '[' && text[first] != '{'))
-    text = base::StrCat("[", text, "]");
-  HB_ASSIGN_OR_RETURN_AT(Json parsed, Json::Parse(text), "--ids");
-  HB_ASSIGN_OR_RETURN(std::vector<int32_t> ids, IdsFromJson(parsed.is_object() ? parsed.Find("ids") : &parsed));
+  if (options.jsonl) return RunJsonLines(context.out, [&](const Json& line) { return DetokenizeLine(tokenizer, line); });
+  std::vector<int32_t> ids = options.ids;
+  if (options.ids_option->count() == 0) {
+    HB_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
+    HB_ASSIGN_OR_RETURN_AT(ids, IdsFromText(text), "stdin");
+  }
   std::string decoded = tokenizer.Decode(ids, options.skip_special);
-  if (json) decoded = Json(Json::Object{{"text", Json(std::move(decoded))}}).Dump();
-  std::fwrite(decoded.data(), 1, decoded.size(), stdout);
-  std::fputc('\n', stdout);
+  if (context.json) context.out.Json(Json(Json::Object{{"text", Json(std::move(decoded))}}));
+  else context.out.Line(decoded);
   return {};
 }
 
@@ -62,11 +71,15 @@ void RegisterDetokenize(CLI::App& program, Context& context) {
   CLI::App* command = program.add_subcommand("detokenize", "token ids to text");
   command->add_option("--model", options->model, "folder with a tokenizer.json, org/name in the Hugging Face cache, or demo")
       ->capture_default_str();
-  options->ids_option = command->add_option("--ids", options->ids, "1,2,3 or [1, 2, 3]; stdin without it");
+  options->ids_option = command->add_option_function<std::string>("--ids", [options](const std::string& text) {
+    auto ids = IdsFromText(text);
+    if (!ids) throw CLI::ValidationError("--ids", ids.error().ToString());
+    options->ids = std::move(*ids);
+  }, "1,2,3 or [1, 2, 3]; stdin without it");
   command->add_flag("--skip-special-tokens", options->skip_special, "leave out special tokens");
   command->add_flag("--jsonl", options->jsonl,
                     "each line of stdin is {\"ids\", \"skip_special_tokens\"} and gives one line {\"text\"} or {\"error\"}");
-  command->callback([options, &context] { context.command = [options, &context] { return Run(*options, context.json); }; });
+  command->callback([options, &context] { context.command = [options, &context] { return Run(*options, context); }; });
 }
 
 }  // namespace halfbyte::app

@@ -10,13 +10,13 @@
 namespace halfbyte::app {
 namespace {
 
-base::Status Devices(const Context& context) {
+base::Status Devices(Context& context) {
   base::Json out = base::Json::MakeObject(), backends = base::Json::MakeArray();
   out.Set("isa", platform::Cpu().ToString());
   out.Set("threads", platform::AllowedThreads());
   out.Set("available_memory_bytes", platform::AvailableMemory());
   if (!context.json)
-    std::printf("cpu: %s\nthreads allowed: %d\nmemory free: %.1f GB\n", platform::Cpu().ToString().c_str(), platform::AllowedThreads(), static_cast<double>(platform::AvailableMemory()) / 1e9);
+    context.out.Format("cpu: %s\nthreads allowed: %d\nmemory free: %.1f GB\n", platform::Cpu().ToString().c_str(), platform::AllowedThreads(), static_cast<double>(platform::AvailableMemory()) / 1e9);
   for (const char* name : {"cpu", "cuda", "reference"}) {
     base::Json row = base::Json::MakeObject();
     row.Set("name", name);
@@ -31,11 +31,11 @@ base::Status Devices(const Context& context) {
       text = " not available: " + backend.error().ToString();
       row.Set("why", backend.error().ToString());
     }
-    if (!context.json) std::printf("backend %s:%s\n", name, text.c_str());
+    if (!context.json) context.out.Format("backend %s:%s\n", name, text.c_str());
     backends.Push(std::move(row));
   }
   out.Set("backends", std::move(backends));
-  if (context.json) std::printf("%s\n", out.Dump(1).c_str());
+  if (context.json) context.out.Json(out, 1);
   return {};
 }
 

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <sstream>
 
-namespace halfbyte::app {
+#include "input.h"
 
-std::optional<tensor::DType> KvDtype(const std::string& option) {
-  if (option == "bf16") return tensor::DType::kBF16;
-  if (option == "fp8_e4m3") return tensor::DType::kF8E4M3;
-  return std::nullopt;
-}
+namespace halfbyte::app {
 
 base::Result<std::unique_ptr<engine::ModelRunner>> ScoringRunner(model::LoadedModel loaded, const std::string& kv_cache_dtype, const Documents& documents) {
   constexpr int64_t kRowsAhead = 4096;  // cache for some steps' worth of short documents beside the longest one
@@ -32,16 +27,8 @@ double NegativeLogLikelihood(const float* row, int64_t vocab, int32_t token) {
   return top + std::log(sum) - static_cast<double>(row[token]);
 }
 
-base::Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return base::Fail(base::ErrorCode::kNotFound, path, ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-base::Result<Documents> ReadDocuments(const std::string& path, const text::Tokenizer& tokenizer) {
-  HB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+base::Result<Documents> ReadDocuments(const std::string& path, std::string_view flag, const text::Tokenizer& tokenizer) {
+  HB_ASSIGN_OR_RETURN(const std::string text, ReadInput(path, flag, kDocumentsLimit));
   std::istringstream lines(text);
   Documents out;
   int64_t number = 0;

@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "eval_commands.h"
-#include "eval_documents.h"
 #include "generation_options.h"
-#include "model_options.h"
+#include "input.h"
+#include "options.h"
 #include "text_side.h"
 
 namespace halfbyte::app {
@@ -22,7 +22,7 @@ struct Options {
 struct Problem { std::string question, answer; };
 
 base::Result<std::vector<Problem>> ReadProblems(const std::string& path) {
-  HB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  HB_ASSIGN_OR_RETURN(const std::string text, ReadInput(path, "--file", kDocumentsLimit));
   std::istringstream lines(text);
   std::vector<Problem> out;
   int64_t number = 0;
@@ -70,7 +70,7 @@ std::string Final(const std::string& text, bool whole_field) {
   return Normalize(LastNumber(text).value_or(""));
 }
 
-base::Status Gsm8k(const Options& o, const Context& context) {
+base::Status Gsm8k(const Options& o, Context& context) {
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, o.model.Folder());
   HB_ASSIGN_OR_RETURN(const TextSide side, TextSide::Load(folder, o.chat_template));
   HB_ASSIGN_OR_RETURN(std::vector<Problem> problems, ReadProblems(o.file));
@@ -89,10 +89,10 @@ base::Status Gsm8k(const Options& o, const Context& context) {
     longest = std::max(longest, prompt.size());
     prompts.push_back(std::move(prompt));
   }
-  HB_ASSIGN_OR_RETURN(model::LoadedModel loaded, LoadWithReport(o.model, context));
-  HB_ASSIGN_OR_RETURN(engine::EngineOptions options, SingleSequence(o.model.kv_cache_dtype, static_cast<int64_t>(longest) + o.max_tokens));
-  options.max_batch = o.batch;
-  options.kv_cache_tokens *= o.batch;
+  const SequenceNeeds needs{.sequences = o.batch, .prompt_tokens = static_cast<int64_t>(longest), .max_tokens = o.max_tokens, .kv_cache_dtype = o.model.kv_cache_dtype};
+  HB_ASSIGN_OR_RETURN(model::LoadedModel loaded,
+                      LoadWithReport(o.model, context, [&](const model::Admission& admission) { return needs.Check(admission, "lower --batch or --max-tokens"); }));
+  engine::EngineOptions options = needs.Engine(loaded.model->spec());
   options.max_queue = static_cast<int64_t>(prompts.size());
   HB_ASSIGN_OR_RETURN(auto engine, engine::Engine::Create(std::move(loaded.model), options));
 
@@ -111,8 +111,8 @@ base::Status Gsm8k(const Options& o, const Context& context) {
   out.Set("accuracy", accuracy);
   out.Set("right", right);
   out.Set("total", problems.size());
-  if (context.json) std::printf("%s\n", out.Dump().c_str());
-  else std::printf("%lld of %zu right (%.2f %%)\n", static_cast<long long>(right), problems.size(), 100 * accuracy);
+  if (context.json) context.out.Json(out);
+  else context.out.Format("%lld of %zu right (%.2f %%)\n", static_cast<long long>(right), problems.size(), 100 * accuracy);
   return {};
 }
 
@@ -122,13 +122,16 @@ void RegisterEvalGsm8k(CLI::App& eval, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = eval.add_subcommand("gsm8k", "word problems: share of right final numbers");
   options->model.AddTo(*command);
-  command->add_option("--file", options->file, "JSON lines {\"question\", \"answer\"}")->required();
-  command->add_option("--limit", options->limit, "problems to run (0: all)")->check(CLI::Range(int64_t{0}, int64_t{1} << 30))->capture_default_str();
-  command->add_option("--shots", options->shots, "first problems of the file shown as examples")->check(CLI::Range(0, 64))->capture_default_str();
-  command->add_option("--max-tokens", options->max_tokens, "of an answer")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--batch", options->batch, "answers generated at once")->check(CLI::Range(1, 1024))->capture_default_str();
+  command->add_option("--file", options->file, "JSON lines {\"question\", \"answer\"}; - reads stdin")->required();
+  AddInteger(*command, "--limit", options->limit, 0, kAnyInteger, "problems to run (0: all)");
+  AddInteger(*command, "--shots", options->shots, 0, 64, "first problems of the file shown as examples");
+  AddInteger(*command, "--max-tokens", options->max_tokens, 1, kAnyInteger, "of an answer");
+  AddInteger(*command, "--batch", options->batch, 1, 1024, "answers generated at once");
   command->add_option("--chat-template", options->chat_template, "a Jinja file instead of the model's own template");
-  command->callback([options, &context] { context.command = [options, &context] { return Gsm8k(*options, context); }; });
+  command->callback([options, &context] {
+    options->model.CheckUsage();
+    context.command = [options, &context] { return Gsm8k(*options, context); };
+  });
 }
 
 }  // namespace halfbyte::app

@@ -6,6 +6,8 @@
 
 #include "eval_commands.h"
 #include "eval_documents.h"
+#include "input.h"
+#include "options.h"
 #include "platform/parallel.h"
 #include "text_side.h"
 
@@ -21,8 +23,9 @@ struct Options {
 base::Result<Documents> Load(const Options& o, const std::filesystem::path& folder) {
   HB_ASSIGN_OR_RETURN(const TextSide side, TextSide::Load(folder, ""));
   HB_ASSIGN_OR_RETURN(const text::Tokenizer* tokenizer, side.tokenizer());
-  if (!o.documents.empty()) return ReadDocuments(o.documents, *tokenizer);
-  HB_ASSIGN_OR_RETURN(const std::string text, ReadFile(o.text));
+  if (!o.documents.empty()) return ReadDocuments(o.documents, "--documents", *tokenizer);
+  HB_ASSIGN_OR_RETURN(const std::string text, ReadInput(o.text, "--text", kDocumentsLimit));
+  WarnOfInvalidUtf8(text, o.text);
   const std::vector<int32_t> ids = tokenizer->Encode(text, false);
   Documents windows;
   for (size_t begin = 0; begin < ids.size(); begin += static_cast<size_t>(o.window)) {
@@ -33,7 +36,7 @@ base::Result<Documents> Load(const Options& o, const std::filesystem::path& fold
   return windows;
 }
 
-base::Status Perplexity(const Options& o, const Context& context) {
+base::Status Perplexity(const Options& o, Context& context) {
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, o.model.Folder());
   HB_ASSIGN_OR_RETURN(const Documents documents, Load(o, folder));
   HB_ASSIGN_OR_RETURN(model::LoadedModel loaded, LoadWithReport(o.model, context));
@@ -64,8 +67,8 @@ base::Status Perplexity(const Options& o, const Context& context) {
   out.Set("perplexity", std::exp(mean));
   out.Set("mean_nll", mean);
   out.Set("tokens_scored", tokens);
-  if (context.json) std::printf("%s\n", out.Dump().c_str());
-  else std::printf("perplexity %.6f (mean NLL %.6f nats, %lld tokens scored)\n", std::exp(mean), mean, static_cast<long long>(tokens));
+  if (context.json) context.out.Json(out);
+  else context.out.Format("perplexity %.6f (mean NLL %.6f nats, %lld tokens scored)\n", std::exp(mean), mean, static_cast<long long>(tokens));
   return {};
 }
 
@@ -126,7 +129,7 @@ base::Result<Comparison> CompareAll(engine::ModelRunner& mode, engine::ModelRunn
   }
 }
 
-base::Status Compare(const Options& o, const Context& context) {
+base::Status Compare(const Options& o, Context& context) {
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, o.model.Folder());
   HB_ASSIGN_OR_RETURN(const Documents documents, Load(o, folder));
   ModelOptions other = o.model;
@@ -144,8 +147,8 @@ base::Status Compare(const Options& o, const Context& context) {
   out.Set("perplexity", std::exp(c.nll / n));
   out.Set("perplexity_against", std::exp(c.nll_against / n));
   out.Set("tokens_scored", c.tokens);
-  if (context.json) std::printf("%s\n", out.Dump().c_str());
-  else std::printf("KL(%s || %s) mean %.6g worst %.4g nats, top-1 agreement %.4f, perplexity %.5f against %.5f (%lld tokens)\n", o.against.c_str(), o.model.quantization.c_str(),
+  if (context.json) context.out.Json(out);
+  else context.out.Format("KL(%s || %s) mean %.6g worst %.4g nats, top-1 agreement %.4f, perplexity %.5f against %.5f (%lld tokens)\n", o.against.c_str(), o.model.quantization.c_str(),
                    c.kl / n, c.worst, static_cast<double>(c.agree) / n, std::exp(c.nll / n), std::exp(c.nll_against / n), static_cast<long long>(c.tokens));
   return {};
 }
@@ -156,12 +159,13 @@ void RegisterEvalPerplexity(CLI::App& eval, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = eval.add_subcommand("perplexity", "exp of the mean negative log likelihood of documents or of one text");
   options->model.AddTo(*command);
-  auto* documents = command->add_option("--documents", options->documents, "JSON lines {\"text\"}; each is scored from its second token on");
-  auto* text = command->add_option("--text", options->text, "one long text, scored in windows");
-  command->add_option("--window", options->window, "tokens of a window of --text")->check(CLI::Range(2, 1 << 20))->capture_default_str();
+  auto* documents = command->add_option("--documents", options->documents, "JSON lines {\"text\"}; each is scored from its second token on; - reads stdin");
+  auto* text = command->add_option("--text", options->text, "one long text, scored in windows; - reads stdin");
+  AddInteger(*command, "--window", options->window, 2, 1 << 20, "tokens of a window of --text");
   documents->excludes(text);
   command->callback([options, &context] {
-    if (options->documents.empty() == options->text.empty()) throw CLI::RequiredError("--documents or --text");
+    if (options->documents.empty() == options->text.empty()) throw WrongUsage("one of --documents and --text is needed");
+    options->model.CheckUsage();
     context.command = [options, &context] { return Perplexity(*options, context); };
   });
 }
@@ -172,7 +176,10 @@ void RegisterEvalCompare(CLI::App& eval, Context& context) {
   options->model.AddTo(*command);
   command->add_option("--documents", options->documents, "JSON lines {\"text\"}")->required();
   command->add_option("--against", options->against, "the mode to compare with")->required()->check(CheckMode);
-  command->callback([options, &context] { context.command = [options, &context] { return Compare(*options, context); }; });
+  command->callback([options, &context] {
+    options->model.CheckUsage();
+    context.command = [options, &context] { return Compare(*options, context); };
+  });
 }
 
 }  // namespace halfbyte::app

@@ -1,20 +1,21 @@
 #include "generation_options.h"
 
-#include "eval_documents.h"
+#include "options.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
 namespace halfbyte::app {
 
 void GenerationOptions::AddTo(CLI::App& c) {
-  c.add_option("--max-tokens", max_tokens, "tokens to generate at most")->check(CLI::Range(int64_t{0}, int64_t{1} << 30))->capture_default_str();
-  c.add_option("--temperature", temperature, "0: greedy")->check(CLI::Range(0.0, 100.0))->capture_default_str();
-  c.add_option("--top-p", top_p)->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  c.add_option("--top-k", top_k, "0: all")->check(CLI::Range(int64_t{0}, int64_t{1} << 30))->capture_default_str();
-  c.add_option("--min-p", min_p)->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  c.add_option("--seed", seed)->capture_default_str();
-  c.add_option("--stop", stop, "end the answer before this text (may be repeated)");
+  AddInteger(c, "--max-tokens", max_tokens, 0, kAnyInteger, "tokens to generate at most");
+  AddReal(c, "--temperature", temperature, {0, 100}, "0: greedy");
+  AddReal(c, "--top-p", top_p, {0, 1, /*min_excluded=*/true}, "sample from the likeliest tokens that have this probability together");
+  AddInteger(c, "--top-k", top_k, 0, kAnyInteger, "sample from this many of the likeliest tokens; 0: all");
+  AddReal(c, "--min-p", min_p, {0, 1}, "sample from tokens that are at least this likely beside the likeliest");
+  AddInteger(c, "--seed", seed, 0, kAnyInteger, "the same seed, the same samples");
+  c.add_option("--stop", stop, "end the answer before this text (may be repeated)")->check(CheckNotEmpty);
 }
 
 engine::SamplingParams GenerationOptions::Sampling() const {
@@ -23,17 +24,26 @@ engine::SamplingParams GenerationOptions::Sampling() const {
   p.top_p = static_cast<float>(top_p);
   p.min_p = static_cast<float>(min_p);
   p.top_k = top_k;
-  p.seed = seed;
+  p.seed = static_cast<uint64_t>(seed);
   return p;
 }
 
-base::Result<engine::EngineOptions> SingleSequence(const std::string& kv_cache_dtype, int64_t tokens) {
+engine::EngineOptions SequenceNeeds::Engine(const model::ModelSpec& spec) const {
   engine::EngineOptions o;
-  o.max_batch = 1;
-  o.kv_cache_tokens = tokens + o.block_tokens;
+  o.max_batch = sequences;
+  const int64_t room = std::max<int64_t>(spec.max_positions - prompt_tokens, 0);
+  o.kv_cache_tokens = sequences * (prompt_tokens + std::min(max_tokens, room) + o.block_tokens);
   o.prefix_cache = engine::PrefixCache::kOff;
   o.kv_dtype = KvDtype(kv_cache_dtype);
   return o;
+}
+
+base::Status SequenceNeeds::Check(const model::Admission& admission, const std::string& remedy) const {
+  const int64_t longest = admission.spec.max_positions;
+  if (prompt_tokens + (max_tokens > 0) > longest)
+    return base::Fail(base::ErrorCode::kInvalidArgument, "the prompt has ", prompt_tokens, " tokens; prompt and answer together may have ", longest, " in this model");
+  const engine::EngineOptions o = Engine(admission.spec);
+  return CheckCache(admission, {.block_tokens = o.block_tokens, .sequences = sequences, .cache_tokens = o.kv_cache_tokens, .kv_dtype = o.kv_dtype}, remedy);
 }
 
 base::Status GenerateAll(engine::Engine& engine, const std::vector<std::vector<int32_t>>& prompts, int64_t max_tokens,

@@ -1,8 +1,5 @@
 // halfbyte inspect: the load report from headers alone, or from a config.json alone.
-#include <cstdio>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "model_options.h"
 #include "model/weights.h"
@@ -17,24 +14,15 @@ struct Options {
   std::string config;
 };
 
-base::Result<base::Json> ReadConfig(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return base::Fail(base::ErrorCode::kNotFound, path, ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  HB_ASSIGN_OR_RETURN_AT(base::Json json, checkpoint::ParseConfigJson(text.str()), path);
-  return json;
-}
-
-base::Status Inspect(const Options& options, const Context& context) {
-  HB_ASSIGN_OR_RETURN(model::LoadSettings settings, options.model.Settings());
+base::Status Inspect(const Options& options, Context& context) {
+  const model::LoadSettings settings = options.model.Settings();
   HB_ASSIGN_OR_RETURN(auto backend, kernels::CreateBackend(settings.device, {settings.threads, settings.kernels}));
   model::Prepared p;
   if (options.config.empty()) {
     HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, options.model.Folder());
     HB_ASSIGN_OR_RETURN(p, model::Prepare(folder, settings, backend->name()));
   } else {
-    HB_ASSIGN_OR_RETURN(base::Json config, ReadConfig(options.config));
+    HB_ASSIGN_OR_RETURN(base::Json config, checkpoint::ReadConfigFile(options.config));
     HB_ASSIGN_OR_RETURN(p, model::PrepareFromConfig(config, base::Json(), settings, backend->name()));
   }
   const auto arithmetic = settings.arithmetic.value_or(backend->name() == "reference" ? model::Arithmetic::kExact : model::Arithmetic::kRounded);
@@ -50,13 +38,13 @@ base::Status Inspect(const Options& options, const Context& context) {
     const base::Json report = quant::ReportJson(p.plan);
     for (const auto& [key, value] : report.as_object()) out.Set(key, value);
     out.Set("peak_bytes", model::PeakBytes(p, packed));
-    std::printf("%s\n", out.Dump(1).c_str());
+    context.out.Json(out, 1);
     return {};
   }
-  std::printf("%s, %.2f M parameters, %zu layers%s%s\n", p.spec.family.c_str(), static_cast<double>(parameters) / 1e6, p.spec.layers.size(),
+  context.out.Format("%s, %.2f M parameters, %zu layers%s%s\n", p.spec.family.c_str(), static_cast<double>(parameters) / 1e6, p.spec.layers.size(),
               p.producer.empty() ? "" : ", written by ", p.producer.c_str());
-  std::fputs(quant::ReportText(p.plan).c_str(), stdout);
-  std::printf("  memory: %.1f MB packed for %s, at most %.1f MB while loading\n", static_cast<double>(packed) / 1e6, std::string(backend->name()).c_str(),
+  context.out.Text(quant::ReportText(p.plan));
+  context.out.Format("  memory: %.1f MB packed for %s, at most %.1f MB while loading\n", static_cast<double>(packed) / 1e6, std::string(backend->name()).c_str(),
               static_cast<double>(model::PeakBytes(p, packed)) / 1e6);
   return {};
 }
@@ -68,7 +56,10 @@ void RegisterInspect(CLI::App& program, Context& context) {
   CLI::App* command = program.add_subcommand("inspect", "what loading would do to every tensor, from headers or from a config.json alone");
   options->model.AddTo(*command);
   command->add_option("--config", options->config, "a config.json instead of a model: every tensor is taken to be BF16");
-  command->callback([options, &context] { context.command = [options, &context] { return Inspect(*options, context); }; });
+  command->callback([options, &context] {
+    options->model.CheckUsage();
+    context.command = [options, &context] { return Inspect(*options, context); };
+  });
 }
 
 }  // namespace halfbyte::app

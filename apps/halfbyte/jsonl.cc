@@ -1,8 +1,6 @@
 #include "jsonl.h"
 
-#include <cstdio>
-#include <iostream>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,27 +24,18 @@ using base::Fail;
 using base::Json;
 using base::Result;
 
-base::Status RunJsonLines(const std::function<Result<Json>(const Json& line)>& handler) {
-  std::ios::sync_with_stdio(false);
-  for (std::string line; std::getline(std::cin, line);) {
-    Result<Json> result = Json::Parse(line);
+base::Status RunJsonLines(Output& out, const std::function<Result<Json>(const Json& line)>& handler) {
+  InputLines lines;
+  for (;;) {
+    HB_ASSIGN_OR_RETURN(const std::optional<InputLines::Line> line, lines.Next());
+    if (!line) return {};
+    Result<Json> result = line->too_long ? Fail(ErrorCode::kInvalidArgument, "a line of more than ", kTextLimit >> 20, " MiB") : Json::Parse(line->text);
     if (result && !result->is_object()) result = Fail(ErrorCode::kInvalidArgument, "a line must be a JSON object");
     if (result) result = handler(*result);
-    Json answer = result ? std::move(*result) : Json(Json::Object{{"error", Json(result.error().ToString())}});
-    std::cout << OneLine(answer.Dump()) << '\n';
-    // Whoever talks to the command line by line waits for each answer.
-    if (std::cin.rdbuf()->in_avail() <= 0) std::cout.flush();
+    const Json answer = result ? std::move(*result) : Json(Json::Object{{"error", Json(result.error().ToString())}});
+    out.Line(OneLine(answer.Dump()));
+    if (!lines.HasLine()) HB_RETURN_IF_ERROR(out.Flush());
   }
-  std::cout.flush();
-  if (std::cin.bad()) return Fail(ErrorCode::kIo, "stdin cannot be read");
-  if (!std::cout) return Fail(ErrorCode::kIo, "stdout cannot be written");
-  return {};
-}
-
-Result<std::string> ReadStdin() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  if (std::cin.bad()) return Fail(ErrorCode::kIo, "stdin cannot be read");
-  return text;
 }
 
 }  // namespace halfbyte::app

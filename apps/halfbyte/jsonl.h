@@ -5,13 +5,12 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "input.h"
+#include "output.h"
 
 namespace halfbyte::app {
 
 // A line that is no JSON, or whose handler fails, gives {"error": text}; only a failing stdin or stdout fails the command.
-base::Status RunJsonLines(const std::function<base::Result<base::Json>(const base::Json& line)>& handler);
-
-// All of stdin.
-base::Result<std::string> ReadStdin();
+base::Status RunJsonLines(Output& out, const std::function<base::Result<base::Json>(const base::Json& line)>& handler);
 
 }  // namespace halfbyte::app

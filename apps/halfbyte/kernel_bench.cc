@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include "base/check.h"
 #include "kernels/create_backend.h"
@@ -29,7 +28,7 @@ double RelativeRms(const std::vector<float>& got, const std::vector<float>& want
 
 }  // namespace
 
-KernelBench::KernelBench(const KernelBenchOptions& options, const Context& context) : options_(options), context_(context) {
+KernelBench::KernelBench(const KernelBenchOptions& options, Context& context) : options_(options), context_(context) {
   reference_ = std::move(*kernels::CreateBackend("reference", {}));
 }
 
@@ -70,7 +69,7 @@ void KernelBench::Check(const std::string& what, const std::vector<float>& got, 
   check.Set("bound", bound);
   check.Set("right", right);
   checks_.Push(std::move(check));
-  if (!context_.json) std::printf("%-36s %-28s %s: relative RMS %.2g from reference\n", kernel_.name.c_str(), what.c_str(), right ? "right" : "WRONG", error);
+  if (!context_.json) context_.out.Format("%-36s %-28s %s: relative RMS %.2g from reference\n", kernel_.name.c_str(), what.c_str(), right ? "right" : "WRONG", error);
 }
 
 void KernelBench::End() {
@@ -86,7 +85,7 @@ void KernelBench::End() {
     for (const Line& l : lines_) {
       const double peak = PeakOf(l.of.peak, limits), limit = std::max(l.of.bytes / read, l.of.flop / peak);
       if (!context_.json)
-        std::printf("%-36s %-28s %10.1f us %6.1f GB/s %8.1f Gop/s, %5.1f %% of the limit (%s; best call %.1f %%)\n", kernel_.name.c_str(), l.of.what.c_str(),
+        context_.out.Format("%-36s %-28s %10.1f us %6.1f GB/s %8.1f Gop/s, %5.1f %% of the limit (%s; best call %.1f %%)\n", kernel_.name.c_str(), l.of.what.c_str(),
                     l.median * 1e6, l.of.bytes / l.median / 1e9, l.of.flop / l.median / 1e9, 100 * limit / l.median,
                     l.of.bytes / read > l.of.flop / peak ? "memory" : "arithmetic", 100 * limit / l.best);
       base::Json line = base::Json::MakeObject();
@@ -101,12 +100,11 @@ void KernelBench::End() {
     kernel.Set("read_gb_per_second", limits.read_gb_per_second);
     kernel.Set("peak_gops", PeakOf(lines_[0].of.peak, limits) / 1e9);
     if (!context_.json)
-      std::printf("  machine: read %.1f GB/s, FP32 %.0f, BF16 %.0f GFLOP/s, INT8 %.0f Gop/s\n", limits.read_gb_per_second, limits.f32_gflops, limits.bf16_gflops,
+      context_.out.Format("  machine: read %.1f GB/s, FP32 %.0f, BF16 %.0f GFLOP/s, INT8 %.0f Gop/s\n", limits.read_gb_per_second, limits.f32_gflops, limits.bf16_gflops,
                   limits.int8_gops);
   }
   kernel.Set("cases", std::move(cases));
   out_.Push(std::move(kernel));
-  std::fflush(stdout);
 }
 
 base::Status KernelBench::Finish() {
@@ -114,7 +112,7 @@ base::Status KernelBench::Finish() {
     base::Json all = base::Json::MakeObject();
     all.Set("threads", platform::Threads());
     all.Set("kernels", std::move(out_));
-    std::printf("%s\n", all.Dump(1).c_str());
+    context_.out.Json(all, 1);
   }
   if (wrong_.empty()) return {};
   std::string list;
@@ -122,7 +120,7 @@ base::Status KernelBench::Finish() {
   return base::Fail(base::ErrorCode::kInternal, wrong_.size(), " results differ from reference: ", list);
 }
 
-base::Status BenchKernels(const KernelBenchOptions& options, const Context& context) {
+base::Status BenchKernels(const KernelBenchOptions& options, Context& context) {
   if (options.threads > 0) platform::SetThreads(options.threads);
   KernelBench bench(options, context);
   bool any = false;
@@ -134,6 +132,7 @@ base::Status BenchKernels(const KernelBenchOptions& options, const Context& cont
     else if (k.op == "linear") BenchLinearKernel(bench, k);
     else BenchAttentionKernel(bench, k);
     bench.End();
+    HB_RETURN_IF_ERROR(context.out.Flush());
   }
   if (!any) return base::Fail(base::ErrorCode::kInvalidArgument, "no kernel of this machine has \"", options.filter, "\" in its name");
   return bench.Finish();

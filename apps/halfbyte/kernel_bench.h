@@ -39,7 +39,7 @@ struct KernelCase {
 // Runs and reports the cases of one kernel after another.
 class KernelBench {
  public:
-  KernelBench(const KernelBenchOptions& options, const Context& context);
+  KernelBench(const KernelBenchOptions& options, Context& context);
 
   const KernelBenchOptions& options() const { return options_; }
   // A backend in which `kernel` is preferred wherever it can serve.
@@ -62,7 +62,7 @@ class KernelBench {
     double median = 0, best = 0;
   };
   const KernelBenchOptions& options_;
-  const Context& context_;
+  Context& context_;
   std::unique_ptr<kernels::Backend> reference_;
   kernels::CpuKernel kernel_;
   kernels::cpu::MachineLimits before_;
@@ -75,6 +75,6 @@ void BenchMoeKernel(KernelBench& bench, const kernels::CpuKernel& kernel);
 void BenchLinearKernel(KernelBench& bench, const kernels::CpuKernel& kernel);
 void BenchAttentionKernel(KernelBench& bench, const kernels::CpuKernel& kernel);
 
-base::Status BenchKernels(const KernelBenchOptions& options, const Context& context);
+base::Status BenchKernels(const KernelBenchOptions& options, Context& context);
 
 }  // namespace halfbyte::app

@@ -1,11 +1,26 @@
 // halfbyte: parses the command line, runs one subcommand, turns its Status into an exit code (0 fine, 1 failed, 2 wrong usage).
 #include <cstdio>
+#include <sstream>
 
 #include "base/log.h"
 #include "commands.h"
 
+namespace halfbyte::app {
+namespace {
+
+int ExitCode(const base::Status& status) {
+  if (status) return 0;
+  std::fprintf(stderr, "halfbyte: %s\n", status.error().ToString().c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace halfbyte::app
+
 int main(int argc, char** argv) {
   using namespace halfbyte;
+  using app::ExitCode;
+  app::ReserveStandardDescriptors();
   CLI::App program("MoE language models with 4-bit experts, from an unmodified Hugging Face folder", "halfbyte");
   program.require_subcommand(1);
   program.set_version_flag("--version", "halfbyte " HALFBYTE_VERSION);
@@ -26,13 +41,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     const auto named = program.get_subcommands([&](const CLI::App* c) { return argc > 1 && c->get_name() == argv[1]; });
     if (argc > 1 && argv[1][0] != '-' && named.empty()) std::fprintf(stderr, "halfbyte has no command \"%s\". ", argv[1]);
-    return program.exit(e) == 0 ? 0 : 2;
+    std::ostringstream help;
+    if (program.exit(e, help) != 0) return 2;
+    context.out.Text(help.str());
+    return ExitCode(context.out.Finish());
   }
   base::SetLogLevel(context.quiet ? base::LogLevel::kWarning : *base::ParseLogLevel(log_level));
   if (!context.command) return 2;
-  if (base::Status status = context.command(); !status) {
-    std::fprintf(stderr, "halfbyte: %s\n", status.error().ToString().c_str());
-    return status.error().code() == base::ErrorCode::kInvalidArgument && status.error().message().starts_with("usage:") ? 2 : 1;
-  }
-  return 0;
+  const base::Status status = context.command();
+  const base::Status written = context.out.Finish();  // what was written before an error is still shown
+  return ExitCode(status ? written : status);
 }

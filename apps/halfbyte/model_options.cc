@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "kernels/create_backend.h"
+#include "options.h"
 #include "checkpoint/model_folder.h"
+#include "engine/model_runner.h"
 #include "quant/plan_report.h"
 
 namespace halfbyte::app {
@@ -32,19 +35,26 @@ void ModelOptions::AddTo(CLI::App& c) {
   c.add_option("--model", model, "a Hugging Face folder, org/name from the local cache, or demo")->capture_default_str();
   c.add_option("--quantization", quantization, quant::ModeNames())->check(CheckMode)->capture_default_str();
   c.add_option("--device", device, "auto, cpu, cuda, cuda:N, reference")->check(CheckDevice)->capture_default_str();
-  c.add_option("--threads", threads, "worker threads (0: all that the process may use)")->check(CLI::Range(0, 4096));
+  AddThreads(c, threads);
   c.add_option("--ignore-layers", ignore_layers, "leave the experts of these modules as they are (comma separated paths)")->delimiter(',');
   c.add_option("--dense-quantization", dense_quantization, "none, fp8 or nvfp4: dense linear layers and the head")
       ->check(CLI::IsMember({"none", "fp8", "nvfp4"}))->capture_default_str();
   c.add_option("--kv-cache-dtype", kv_cache_dtype, "auto, bf16 or fp8_e4m3")->check(CLI::IsMember({"auto", "bf16", "fp8_e4m3"}))->capture_default_str();
-  c.add_option("--kernel", kernels, "op=name: force a kernel, e.g. moe_gemm=...");
+  AddKernels(c, kernels, "op=name: force a kernel, e.g. moe_gemm=avx2");
   c.add_option("--load-format", load_format, "auto, or dummy: random weights from a config.json alone")->check(CLI::IsMember({"auto", "dummy"}))->capture_default_str();
   auto* e = c.add_flag("--exact", exact, "FP32 arithmetic throughout");
   auto* r = c.add_flag("--rounded", rounded, "activations in BF16 (the default but on reference)");
   e->excludes(r);
 }
 
-base::Result<model::LoadSettings> ModelOptions::Settings() const {
+void ModelOptions::CheckUsage() const {
+  if (kernels.empty()) return;
+  // A backend costs next to nothing to make, and it alone knows its kernels. A device that this machine lacks is no wrong usage; loading says so.
+  auto backend = kernels::CreateBackend(device, {threads, kernels});
+  if (!backend && backend.error().code() == base::ErrorCode::kInvalidArgument) throw WrongUsage("--kernel: " + backend.error().ToString());
+}
+
+model::LoadSettings ModelOptions::Settings() const {
   model::LoadSettings s;
   s.quantization = quantization;
   s.device = device;
@@ -54,18 +64,34 @@ base::Result<model::LoadSettings> ModelOptions::Settings() const {
   if (exact) s.arithmetic = model::Arithmetic::kExact;
   if (rounded) s.arithmetic = model::Arithmetic::kRounded;
   s.dummy = load_format == "dummy";
-  for (const std::string& k : kernels) {
-    const size_t at = k.find('=');
-    if (at == k.npos) return base::Fail(base::ErrorCode::kInvalidArgument, "usage: --kernel ", k, ": op=name is wanted");
-    s.kernels.emplace_back(k.substr(0, at), k.substr(at + 1));
-  }
+  s.kernels = kernels;
   return s;
 }
 
 base::Result<std::filesystem::path> ModelOptions::Folder() const { return checkpoint::ResolveModelFolder(model); }
 
-base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context) {
-  HB_ASSIGN_OR_RETURN(model::LoadSettings settings, options.Settings());
+std::optional<tensor::DType> KvDtype(const std::string& option) {
+  if (option == "bf16") return tensor::DType::kBF16;
+  if (option == "fp8_e4m3") return tensor::DType::kF8E4M3;
+  return std::nullopt;
+}
+
+base::Status CheckCache(const model::Admission& admission, const engine::StateOptions& state, const std::string& remedy) {
+  auto status = engine::CheckState(admission.spec, admission.arithmetic, state, admission.memory_left);
+  if (status || status.error().code() != base::ErrorCode::kOutOfMemory) return status;
+  return base::Fail(std::move(status).error().Hint(remedy));
+}
+
+base::Status CheckTokens(const model::Admission& admission, const std::vector<int32_t>& ids, const std::string& where) {
+  for (const int32_t id : ids)
+    if (id < 0 || id >= admission.spec.vocab)
+      return base::Fail(base::ErrorCode::kInvalidArgument, where, " holds token ", id, ", the model's vocabulary is [0, ", admission.spec.vocab, ")");
+  return {};
+}
+
+base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context, Admit admit) {
+  model::LoadSettings settings = options.Settings();
+  settings.admit = std::move(admit);
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, options.Folder());
   const bool terminal = isatty(STDERR_FILENO);
   if (!context.quiet) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "engine/state_plan.h"
 #include "model/load.h"
 
 namespace halfbyte::app {
@@ -17,20 +18,31 @@ struct ModelOptions {
   std::vector<std::string> ignore_layers;
   std::string dense_quantization = "none";
   std::string kv_cache_dtype = "auto";
-  std::vector<std::string> kernels;  // op=name
+  std::vector<std::pair<std::string, std::string>> kernels;  // op, name
   std::string load_format = "auto";
   bool exact = false, rounded = false;
 
   // Flags of commands that run a model; inspect takes a part of them.
   void AddTo(CLI::App& command);
-  base::Result<model::LoadSettings> Settings() const;
+  // To be called when the command line has been read: throws wrong usage that takes several flags to see (a kernel that --device does not have).
+  void CheckUsage() const;
+  model::LoadSettings Settings() const;
   base::Result<std::filesystem::path> Folder() const;
 };
 
 // A validator for flags that name a mode: "" where it is one.
 std::string CheckMode(const std::string& mode);
 
-// Loads with the load report (unless quiet) and progress on stderr.
-base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context);
+// Loads with the load report (unless quiet) and progress on stderr. admit: what the command asks of the model, checked before it is loaded.
+using Admit = std::function<base::Status(const model::Admission&)>;
+base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context, Admit admit = {});
+
+// --kv-cache-dtype: nothing for `auto`.
+std::optional<tensor::DType> KvDtype(const std::string& option);
+
+// For an Admit: whether the KV cache will fit beside the weights; `remedy` names this command's flags ("lower --batch").
+base::Status CheckCache(const model::Admission& admission, const engine::StateOptions& state, const std::string& remedy);
+// For an Admit: every id is in the vocabulary; `where` says whose they are.
+base::Status CheckTokens(const model::Admission& admission, const std::vector<int32_t>& ids, const std::string& where);
 
 }  // namespace halfbyte::app

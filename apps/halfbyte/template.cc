@@ -1,5 +1,4 @@
 // halfbyte template: a conversation to the text that the model reads, or with --jinja any template with any variables.
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -28,7 +27,9 @@ Result<Json> RenderChat(const text::ChatTemplate& chat, const Json& line) {
   if (messages == nullptr || !messages->is_array()) return Fail(ErrorCode::kInvalidArgument, "\"messages\" must be a list");
   HB_ASSIGN_OR_RETURN(bool prompt, line.GetBoolOr("add_generation_prompt", false));
   const Json* tools = line.Find("tools");
+  if (tools != nullptr && !tools->is_null() && !tools->is_array()) return Fail(ErrorCode::kInvalidArgument, "\"tools\" must be a list");
   const Json* extra = line.Find("extra");
+  if (extra != nullptr && !extra->is_null() && !extra->is_object()) return Fail(ErrorCode::kInvalidArgument, "\"extra\" must be an object");
   HB_ASSIGN_OR_RETURN(std::string text, chat.Render(*messages, tools != nullptr ? *tools : Json(), prompt,
                                                     extra != nullptr ? *extra : Json()));
   return Rendered(std::move(text));
@@ -58,21 +59,20 @@ Result<text::ChatTemplate> LoadChatTemplate(const Options& options) {
 }
 
 // Every line, or all of stdin as one object whose text is printed as it is.
-base::Status ForInput(bool jsonl, const std::function<Result<Json>(const Json&)>& render) {
-  if (jsonl) return RunJsonLines(render);
+base::Status ForInput(bool jsonl, Output& out, const std::function<Result<Json>(const Json&)>& render) {
+  if (jsonl) return RunJsonLines(out, render);
   HB_ASSIGN_OR_RETURN(std::string text, ReadStdin());
   HB_ASSIGN_OR_RETURN_AT(Json input, Json::Parse(text), "stdin");
   if (!input.is_object()) return Fail(ErrorCode::kInvalidArgument, "stdin must be a JSON object");
   HB_ASSIGN_OR_RETURN(Json answer, render(input));
-  const std::string& rendered = answer.Find("rendered")->as_string();
-  std::fwrite(rendered.data(), 1, rendered.size(), stdout);
+  out.Text(answer.Find("rendered")->as_string());
   return {};
 }
 
-base::Status Run(const Options& options) {
-  if (options.jinja) return ForInput(options.jsonl, RenderJinja);
+base::Status Run(const Options& options, Context& context) {
+  if (options.jinja) return ForInput(options.jsonl, context.out, RenderJinja);
   HB_ASSIGN_OR_RETURN(text::ChatTemplate chat, LoadChatTemplate(options));
-  return ForInput(options.jsonl, [&](const Json& line) { return RenderChat(chat, line); });
+  return ForInput(options.jsonl, context.out, [&](const Json& line) { return RenderChat(chat, line); });
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ void RegisterTemplate(CLI::App& program, Context& context) {
   command->add_flag("--jsonl", options->jsonl,
                     "each line of stdin is such an object and gives one line {\"rendered\"} or {\"error\"}");
   command->add_flag("--jinja", options->jinja, "the input is {\"template\", \"context\", \"now\"}, no model is needed");
-  command->callback([options, &context] { context.command = [options] { return Run(*options); }; });
+  command->callback([options, &context] { context.command = [options, &context] { return Run(*options, context); }; });
 }
 
 }  // namespace halfbyte::app

@@ -1,5 +1,4 @@
 // halfbyte tokenize: text to token ids, with nothing but a tokenizer.json.
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -30,12 +29,13 @@ Result<Json> TokenizeLine(const text::Tokenizer& tokenizer, const Json& line) {
   return IdsToJson(tokenizer.Encode(text, special));
 }
 
-base::Status Run(const Options& options) {
+base::Status Run(const Options& options, Context& context) {
   HB_ASSIGN_OR_RETURN(text::Tokenizer tokenizer, LoadTokenizer(options.model));
-  if (options.jsonl) return RunJsonLines([&](const Json& line) { return TokenizeLine(tokenizer, line); });
+  if (options.jsonl) return RunJsonLines(context.out, [&](const Json& line) { return TokenizeLine(tokenizer, line); });
   std::string text = options.text;
   if (options.text_option->count() == 0) { HB_ASSIGN_OR_RETURN(text, ReadStdin()); }
-  std::puts(IdsToJson(tokenizer.Encode(text, !options.no_special)).Dump().c_str());
+  WarnOfInvalidUtf8(text, options.text_option->count() == 0 ? "stdin" : "--text");
+  context.out.Json(IdsToJson(tokenizer.Encode(text, !options.no_special)));
   return {};
 }
 
@@ -50,7 +50,7 @@ void RegisterTokenize(CLI::App& program, Context& context) {
   command->add_flag("--no-special-tokens", options->no_special, "leave out the tokens that the post-processor puts around a text");
   command->add_flag("--jsonl", options->jsonl,
                     "each line of stdin is {\"text\", \"add_special_tokens\"} and gives one line {\"ids\"} or {\"error\"}");
-  command->callback([options, &context] { context.command = [options] { return Run(*options); }; });
+  command->callback([options, &context] { context.command = [options, &context] { return Run(*options, context); }; });
 }
 
 }  // namespace halfbyte::app

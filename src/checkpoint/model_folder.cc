@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <limits>
+#include <pwd.h>
+#include <unistd.h>
 
 namespace halfbyte::checkpoint {
 namespace {
@@ -21,14 +23,21 @@ std::string Environment(const char* name) {
   return value ? value : "";
 }
 
+// As Python's expanduser: $HOME, else what the user database says, else nothing.
+std::string Home() {
+  if (std::string home = Environment("HOME"); !home.empty()) return home;
+  const passwd* user = ::getpwuid(::getuid());
+  return user && user->pw_dir ? user->pw_dir : "";
+}
+
 fs::path HubCache() {
-  std::string home = Environment("HOME");
+  const std::string home = Home();
   auto expand = [&](const std::string& p) { return p == "~" || p.starts_with("~/") ? fs::path(home + p.substr(1)) : fs::path(p); };
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
     if (std::string v = Environment(name); !v.empty()) return expand(v);
   if (std::string v = Environment("HF_HOME"); !v.empty()) return expand(v) / "hub";
   if (std::string v = Environment("XDG_CACHE_HOME"); !v.empty()) return expand(v) / "huggingface" / "hub";
-  return fs::path(home) / ".cache" / "huggingface" / "hub";
+  return home.empty() ? fs::path() : fs::path(home) / ".cache" / "huggingface" / "hub";
 }
 
 bool IsFolder(const fs::path& path) {
@@ -114,6 +123,8 @@ base::Result<fs::path> ResolveModelFolder(const std::string& model, const ModelS
 
   std::string repository = "models--" + model;
   if (size_t slash = repository.find('/'); slash != repository.npos) repository.replace(slash, 1, "--");
+  if (search.hub_cache.empty() && model.find('/') != model.npos)
+    return Fail(base::Error(ErrorCode::kNotFound, StrCat(model, " is no folder here, and where the Hugging Face cache is, nobody knows")).Hint("set HF_HOME, HF_HUB_CACHE or HOME"));
   if (std::optional<fs::path> snapshot = Snapshot(search.hub_cache / repository)) return *snapshot;
   if (model.find('/') == model.npos) return Fail(ErrorCode::kNotFound, "there is no folder ", model);
   return Fail(base::Error(ErrorCode::kNotFound, StrCat(model, " is neither a folder here nor a model in the Hugging Face cache ", search.hub_cache.string()))
@@ -193,12 +204,25 @@ base::Result<Json> ParseConfigJson(std::string_view text) {
   return value;
 }
 
+namespace {
+
+base::Result<Json> ParseConfigObject(std::string_view text, const fs::path& path) {
+  HB_ASSIGN_OR_RETURN_AT(Json value, ParseConfigJson(text), path.string());
+  if (!value.is_object()) return Fail(ErrorCode::kBadFile, path.string(), " holds a JSON ", value.type_name(), ", an object is wanted");
+  return value;
+}
+
+}  // namespace
+
+base::Result<Json> ReadConfigFile(const fs::path& path) {
+  HB_ASSIGN_OR_RETURN(const std::string text, platform::ReadWholeFile(path, kMaxConfigBytes));
+  return ParseConfigObject(text, path);
+}
+
 base::Result<ModelConfigs> ReadModelConfigs(const ModelFolder& folder, const platform::FileOptions& options) {
   auto read = [&](const char* name, Json& out) -> base::Status {
     HB_ASSIGN_OR_RETURN(std::string text, folder.ReadText(name, kMaxConfigBytes, options));
-    std::string where = (folder.path() / name).string();
-    HB_ASSIGN_OR_RETURN_AT(out, ParseConfigJson(text), where);
-    if (!out.is_object()) return Fail(ErrorCode::kBadFile, where, " holds a JSON ", out.type_name(), ", an object is wanted");
+    HB_ASSIGN_OR_RETURN(out, ParseConfigObject(text, folder.path() / name));
     return {};
   };
   ModelConfigs configs;

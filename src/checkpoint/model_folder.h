@@ -16,7 +16,7 @@ namespace halfbyte::checkpoint {
 // Where names are looked up; from the program's own place and the environment unless a test says otherwise.
 struct ModelSearch {
   std::vector<std::filesystem::path> demo;  // the first that is a folder is the model "demo"
-  std::filesystem::path hub_cache;          // Hugging Face's local cache: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub
+  std::filesystem::path hub_cache;          // Hugging Face's local cache: HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub; empty where there is no home
 
   static ModelSearch FromEnvironment();
 };
@@ -60,6 +60,9 @@ struct ModelConfigs {
   base::Json hf_quant_config;    // hf_quant_config.json, ModelOpt's own
 };
 base::Result<ModelConfigs> ReadModelConfigs(const ModelFolder& folder, const platform::FileOptions& options = {});
+
+// One such file, wherever it lies: regular, of bounded size, a JSON object; errors name the path.
+base::Result<base::Json> ReadConfigFile(const std::filesystem::path& path);
 
 // JSON as configuration files have it: also bare Infinity and NaN, and transformers 5's {"__float__": "Infinity"} (both become numbers).
 base::Result<base::Json> ParseConfigJson(std::string_view text);

@@ -130,7 +130,7 @@ std::string TensorId::ToString() const {
   return out + std::string(TensorRoleName(role));
 }
 
-NameMap::NameMap(std::vector<NameRule> rules, int64_t layers) : rules_(std::move(rules)), layers_(layers) {}
+NameMap::NameMap(std::vector<NameRule> rules, int64_t layers, int64_t mtp_layers) : rules_(std::move(rules)), layers_(layers), mtp_layers_(mtp_layers) {}
 
 std::string NameMap::ExampleName(const TensorId& id, TensorPart part) const {
   for (const NameRule& rule : rules_) {
@@ -166,7 +166,10 @@ NameMatch NameMap::Match(std::string_view raw) const {
   if (StartsWithAny(name, {"model.visual.", "visual.", "vision_tower.", "mm_projector.", "multi_modal_projector."})) return SkippedName{"vision"};
   if (std::string_view(name).ends_with(".rotary_emb.inv_freq")) return SkippedName{"rotary table"};
   if (name.starts_with("mtp.")) return SkippedName{"MTP layer"};
-  if (auto layer = LayerOf(name); layer && *layer >= layers_) return SkippedName{"MTP layer"};
+  if (auto layer = LayerOf(name); layer && *layer >= layers_) {
+    if (*layer < layers_ + mtp_layers_) return SkippedName{"MTP layer"};
+    return SurplusName{*layer};
+  }
   for (const Suffix& suffix : kSuffixes) {
     if (!std::string_view(name).ends_with(suffix.text)) continue;
     const std::string_view stem = std::string_view(name).substr(0, name.size() - suffix.text.size());

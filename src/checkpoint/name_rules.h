@@ -82,12 +82,17 @@ struct MatchedName {
   StackedLayout layout = StackedLayout::kPerExpert;
 };
 struct UnknownName {};
-using NameMatch = std::variant<UnknownName, SkippedName, MatchedName>;
+// A decoder layer that config.json does not count, neither as one of the model's nor as an MTP layer.
+struct SurplusName {
+  int32_t layer = 0;
+};
+using NameMatch = std::variant<UnknownName, SkippedName, MatchedName, SurplusName>;
 
 class NameMap {
  public:
-  // layers: decoder layers of the model proper; names of higher layers are MTP layers and are skipped.
-  NameMap(std::vector<NameRule> rules, int64_t layers);
+  // layers: decoder layers of the model proper. The mtp_layers that follow them are MTP layers and are skipped; a model cut short by a wrong
+  // num_hidden_layers looks the same but for that number, so layers beyond both are never skipped.
+  NameMap(std::vector<NameRule> rules, int64_t layers, int64_t mtp_layers = 0);
 
   NameMatch Match(std::string_view name) const;
   // How a tensor would be called, for messages: "model.layers.3.mlp.experts.7.gate_proj.weight".
@@ -99,7 +104,7 @@ class NameMap {
   std::optional<MatchedName> MatchRules(std::string_view stem, TensorPart part) const;
 
   std::vector<NameRule> rules_;
-  int64_t layers_;
+  int64_t layers_, mtp_layers_;
 };
 
 }  // namespace halfbyte::checkpoint

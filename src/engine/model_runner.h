@@ -7,6 +7,9 @@
 
 namespace halfbyte::engine {
 
+// Whether ModelRunner::Create will find memory for the state of such a model, asked before the weights are there. free_memory: bytes beside them.
+base::Status CheckState(const model::ModelSpec& spec, model::Arithmetic arithmetic, const StateOptions& options, uint64_t free_memory);
+
 class ModelRunner : public StepRunner {
  public:
   // kOutOfMemory names the sizes and the flag to lower.

@@ -61,13 +61,20 @@ void AddLayer(const ModelSpec& spec, int32_t l, std::vector<ExpectedTensor>& out
   }
 }
 
+// "architectures": a list of names; empty where there is none.
+base::Result<std::string> FirstArchitecture(const base::Json& config) {
+  const base::Json* list = config.Find("architectures");
+  if (!list || list->is_null()) return std::string();
+  if (!list->is_array() || (!list->as_array().empty() && !list->as_array()[0].is_string()))
+    return base::Fail(base::ErrorCode::kBadFile, "config.json: \"architectures\" is ", list->Dump(), "; a list of names is wanted");
+  return list->as_array().empty() ? std::string() : list->as_array()[0].as_string();
+}
+
 }  // namespace
 
 base::Result<ModelSpec> ReadSpec(const ConfigReader& config) {
   HB_ASSIGN_OR_RETURN(std::string type, config.text().GetStringOr("model_type", ""));
-  std::string architecture;
-  if (const base::Json* list = config.text().Find("architectures"); list && list->is_array() && !list->as_array().empty() && list->as_array()[0].is_string())
-    architecture = list->as_array()[0].as_string();
+  HB_ASSIGN_OR_RETURN(const std::string architecture, FirstArchitecture(config.text()));
   for (const Family& f : kFamilies) if (f.type == type) return f.parse(config);
   for (const Family& f : kFamilies) if (f.architecture == architecture) return f.parse(config);
   std::string known;

@@ -50,10 +50,10 @@ base::Result<quant::QuantPlan> Plan(const ModelSpec& spec, quant::SourceMap sour
   return plan;
 }
 
-base::Status CheckMemory(const kernels::Backend& backend, const Prepared& p, Arithmetic arithmetic, int workers) {
-  const int64_t weights = Weights::PackedBytes(backend, p.spec, p.plan, arithmetic), need = PeakBytes(p, weights, workers);
+base::Status CheckMemory(const kernels::Backend& backend, const Prepared& p, Arithmetic arithmetic, const LoadSettings& settings) {
+  const int64_t weights = Weights::PackedBytes(backend, p.spec, p.plan, arithmetic), need = PeakBytes(p, weights, settings.threads);
   const int64_t have = static_cast<int64_t>(platform::AvailableMemory());
-  if (need <= have) return {};
+  if (need <= have) return settings.admit ? settings.admit({p.spec, arithmetic, static_cast<uint64_t>(have - weights)}) : base::Status();
   auto gib = [](int64_t b) { return static_cast<double>(b) / (1 << 30); };
   return base::Fail(base::Error(ErrorCode::kOutOfMemory, base::StrCat("this model needs ", gib(need), " GiB (", gib(weights), " GiB of weights), ", gib(have), " GiB are free"))
                         .Hint("a 4-bit mode needs less: --quantization w4a16, --dense-quantization fp8"));
@@ -88,7 +88,7 @@ base::Result<OpenedModel> OpenModel(const std::filesystem::path& folder, checkpo
   if (const auto block = metadata.Fp8Block()) source_options.fp8_block = {static_cast<int32_t>((*block)[0]), static_cast<int32_t>((*block)[1])};
   // A file that says its head is a tensor of its own and does not have it is incomplete; one that says nothing may be tied.
   if (const base::Json* tie = reader.text().Find("tie_word_embeddings")) source_options.head_may_be_embedding = !tie->is_bool() || tie->as_bool();
-  checkpoint::NameMap names(spec.names, static_cast<int64_t>(spec.layers.size()));
+  checkpoint::NameMap names(spec.names, static_cast<int64_t>(spec.layers.size()), spec.mtp_layers);
   HB_ASSIGN_OR_RETURN(quant::SourceMap sources, quant::MapSources(files, names, ExpectedTensors(spec), source_options));
   spec.tied = sources.tied;
   HB_ASSIGN_OR_RETURN(std::optional<std::string> disagreement, quant::LabelDisagreement(metadata, sources.matrices));
@@ -127,14 +127,15 @@ int64_t PeakBytes(const Prepared& p, int64_t packed_bytes, int workers) {
 
 base::Result<LoadedWeights> LoadWeights(kernels::Backend& backend, const std::filesystem::path& folder, const LoadSettings& settings, Arithmetic arithmetic) {
   HB_ASSIGN_OR_RETURN(Prepared p, Prepare(folder, settings, backend.name()));
+  HB_ASSIGN_OR_RETURN(const kernels::WeightQuantizer* quantizer, kernels::ChooseWeightQuantizer(settings.kernels));
   if (settings.planned) settings.planned(p.plan);
-  HB_RETURN_IF_ERROR(CheckMemory(backend, p, arithmetic, settings.threads));
+  HB_RETURN_IF_ERROR(CheckMemory(backend, p, arithmetic, settings));
   LoadedWeights loaded;
   HB_ASSIGN_OR_RETURN(loaded.weights, Weights::Create(backend, p.spec, p.plan, arithmetic));
   if (settings.dummy) {
     HB_ASSIGN_OR_RETURN(loaded.stats, DummyLoad(p.plan, *loaded.weights));
   } else {
-    HB_ASSIGN_OR_RETURN(loaded.stats, quant::RunLoad(*p.files, p.plan, *loaded.weights, {settings.threads, settings.progress}));
+    HB_ASSIGN_OR_RETURN(loaded.stats, quant::RunLoad(*p.files, p.plan, *loaded.weights, {settings.threads, settings.progress, quantizer}));
   }
   HB_RETURN_IF_ERROR(loaded.weights->CheckComplete(p.plan));
   loaded.packed_bytes = Weights::PackedBytes(backend, p.spec, p.plan, arithmetic);

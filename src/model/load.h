@@ -16,6 +16,13 @@
 
 namespace halfbyte::model {
 
+// What headers and free memory say about a load that may begin.
+struct Admission {
+  const ModelSpec& spec;
+  Arithmetic arithmetic;
+  uint64_t memory_left;  // bytes that are free beside the loaded weights
+};
+
 struct LoadSettings {
   std::string quantization = "auto";
   std::string device = "auto";
@@ -28,6 +35,7 @@ struct LoadSettings {
   std::vector<std::pair<std::string, std::string>> kernels;
   std::function<void(const quant::LoadProgress&)> progress;
   std::function<void(const quant::QuantPlan&)> planned;  // called before a byte of data is read: the load report
+  std::function<base::Status(const Admission&)> admit;   // after it: an error ends the load before it has cost anything
 };
 
 // A folder's headers, understood: which tensors make up which matrix, before anything is decided about them.

@@ -58,6 +58,7 @@ struct ModelSpec {
   Rope rope;
   int64_t max_positions = 0;
   std::vector<LayerSpec> layers;
+  int64_t mtp_layers = 0;        // multi-token prediction layers that the files have behind them: known, not loaded
   std::vector<int32_t> eos;      // union of config.json's and generation_config.json's
   std::optional<int32_t> bos;
   std::vector<checkpoint::NameRule> names;

@@ -81,7 +81,7 @@ base::Result<ExportStats> RunExport(const checkpoint::Checkpoint& files, const E
   ProgressReporter progress(run.progress, counters, plan.bytes_to_read, plan.load.experts_converted);
   const std::vector<Task> tasks = MakeTasks(plan);
   auto make = [&]() -> NumberedTask {
-    auto worker = std::make_shared<UnitWorker>(files, plan.load, sink, counters);
+    auto worker = std::make_shared<UnitWorker>(files, plan.load, sink, counters, *run.quantizer);
     auto buffer = std::make_shared<std::vector<std::byte>>();
     return [&, worker, buffer](size_t i) {
       return tasks[i].entry ? CopyPiece(files, tasks[i], *buffer, writer, counters) : worker->Run(plan.load.units[tasks[i].unit]);

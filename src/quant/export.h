@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "kernels/api/weight_quantizer.h"
 #include "quant/export_plan.h"
 #include "quant/progress.h"
 
@@ -13,6 +14,7 @@ struct ExportRun {
   checkpoint::WriterOptions writer;       // shard size; hooks for tests
   int workers = 0;                        // 0: platform::AllowedThreads()
   ProgressFunction progress;
+  const kernels::WeightQuantizer* quantizer = &kernels::ChooseWeightQuantizer();
 };
 
 struct ExportStats {

@@ -36,7 +36,7 @@ base::Result<LoadStats> RunLoad(const checkpoint::Checkpoint& files, const Quant
   WorkCounters counters;
   ProgressReporter progress(options.progress, counters, plan.bytes_before, plan.experts_converted);
   auto make = [&]() -> NumberedTask {
-    auto worker = std::make_shared<UnitWorker>(files, plan, sink, counters);
+    auto worker = std::make_shared<UnitWorker>(files, plan, sink, counters, *options.quantizer);
     return [&plan, worker](size_t i) { return worker->Run(plan.units[i]); };
   };
   const int threads = options.workers > 0 ? options.workers : platform::AllowedThreads();

@@ -4,6 +4,7 @@
 // weights is a few matrices a worker. Units are taken in reading order; results do not depend on which worker took which.
 #pragma once
 
+#include "kernels/api/weight_quantizer.h"
 #include "quant/plan.h"
 #include "quant/progress.h"
 #include "quant/weight_sink.h"
@@ -22,6 +23,7 @@ struct LoadStats {
 struct LoadOptions {
   int workers = 0;  // 0: platform::AllowedThreads()
   ProgressFunction progress;
+  const kernels::WeightQuantizer* quantizer = &kernels::ChooseWeightQuantizer();
 };
 
 // Fails with the first error (by reading order where several happen). On success every planned matrix and vector was put exactly once.

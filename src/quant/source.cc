@@ -25,7 +25,8 @@ std::string ListNames(const std::vector<std::string>& names) {
 
 base::Result<Stems> CollectStems(const checkpoint::Checkpoint& files, const checkpoint::NameMap& names, SourceMap& map) {
   Stems stems;
-  std::vector<std::string> unknown;
+  std::vector<std::string> unknown, surplus;
+  std::set<int32_t> surplus_layers;
   for (const TensorEntry& entry : files.tensors()) {
     checkpoint::NameMatch match = names.Match(entry.name);
     if (auto* skipped = std::get_if<checkpoint::SkippedName>(&match)) {
@@ -37,10 +38,17 @@ base::Result<Stems> CollectStems(const checkpoint::Checkpoint& files, const chec
       auto [it, fresh] = stem.parts.emplace(m->part, &entry);
       if (!fresh)
         return base::Fail(base::ErrorCode::kBadFile, m->id.ToString(), ": ", TensorPartName(m->part), " is there twice, as ", it->second->name, " and as ", entry.name);
+    } else if (auto* layer = std::get_if<checkpoint::SurplusName>(&match)) {
+      surplus.push_back(entry.name);
+      surplus_layers.insert(layer->layer);
     } else {
       unknown.push_back(entry.name);
     }
   }
+  if (!surplus.empty())
+    return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("decoder layers ", *surplus_layers.begin(), " to ", *surplus_layers.rbegin(), " are in the files and beyond what config.json counts: ",
+                                                                          ListNames(surplus)))
+                          .Hint("mend \"num_hidden_layers\" where the model has them, or give their number as \"num_nextn_predict_layers\" where they are MTP layers"));
   if (!unknown.empty())
     return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat(unknown.size(), " tensors are not part of this model family: ", ListNames(unknown)))
                           .Hint("the family may be a newer variant; nothing was loaded"));

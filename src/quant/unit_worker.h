@@ -20,8 +20,8 @@ struct WorkCounters {
 // Owns buffers that grow to the largest matrix it meets and are reused.
 class UnitWorker {
  public:
-  UnitWorker(const checkpoint::Checkpoint& files, const QuantPlan& plan, WeightSink& sink, WorkCounters& counters)
-      : reader_(files), plan_(plan), sink_(sink), counters_(counters) {}
+  UnitWorker(const checkpoint::Checkpoint& files, const QuantPlan& plan, WeightSink& sink, WorkCounters& counters, const kernels::WeightQuantizer& quantizer)
+      : reader_(files), plan_(plan), sink_(sink), counters_(counters), quantizer_(quantizer) {}
 
   base::Status Run(const PlanUnit& unit);
 
@@ -46,7 +46,7 @@ class UnitWorker {
   MatrixBuffer buffers_[kMembers];
   SliceBuffer slice_;
   std::vector<uint16_t> bf16_[kMembers];
-  const kernels::WeightQuantizer& quantizer_ = kernels::ChooseWeightQuantizer();
+  const kernels::WeightQuantizer& quantizer_;
   std::vector<uint8_t> codes_, scales_;
   std::vector<float> row_scales_, factors_;
   std::vector<std::byte> plain_;

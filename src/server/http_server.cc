@@ -47,15 +47,27 @@ struct HttpServer::Impl {
   void Cut();
 };
 
+namespace {
+
+asio::ip::address AddressOf(const std::string& host, error_code& error) { return asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error); }
+
+}  // namespace
+
+base::Status CheckHost(const std::string& host) {
+  error_code error;
+  AddressOf(host, error);
+  if (error) return base::Fail(base::ErrorCode::kInvalidArgument, "\"", host, "\": an IP address or localhost is wanted");
+  return {};
+}
+
 base::Status HttpServer::Impl::Listen() {
   const HttpOptions& o = connections.options;
   auto fail = [&](const error_code& error) {
     return base::Fail(base::Error(base::ErrorCode::kIo, base::StrCat(o.host, ":", o.port, ": ", error.message())).Hint("another --host or --port"));
   };
   error_code error;
-  asio::ip::address address = asio::ip::make_address(o.host == "localhost" ? "127.0.0.1" : o.host, error);
-  if (error) return base::Fail(base::ErrorCode::kInvalidArgument, "--host ", o.host, ": an IP address or localhost is wanted");
-  const Tcp::endpoint endpoint(address, static_cast<unsigned short>(o.port));
+  HB_RETURN_IF_ERROR(CheckHost(o.host));
+  const Tcp::endpoint endpoint(AddressOf(o.host, error), static_cast<unsigned short>(o.port));
   if (acceptor.open(endpoint.protocol(), error)) return fail(error);
   acceptor.set_option(Tcp::acceptor::reuse_address(true), error);
   if (acceptor.bind(endpoint, error) || acceptor.listen(1024, error)) return fail(error);
@@ -64,7 +76,7 @@ base::Status HttpServer::Impl::Listen() {
 
 base::Status HttpServer::Impl::SetUpTls() {
   const HttpOptions& o = connections.options;
-  if (o.tls_cert.empty() != o.tls_key.empty()) return base::Fail(base::ErrorCode::kInvalidArgument, "usage: --tls-cert and --tls-key go together");
+  if (o.tls_cert.empty() != o.tls_key.empty()) return base::Fail(base::ErrorCode::kInvalidArgument, "--tls-cert and --tls-key go together");
   if (o.tls_cert.empty()) return {};
   tls.emplace(asio::ssl::context::tls_server);
   error_code error;

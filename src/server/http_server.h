@@ -39,6 +39,9 @@ struct HttpHandler {
   std::function<void()> cut;       // the time for that is over
 };
 
+// What HttpOptions::host may be: an IP address or "localhost". No name is looked up: it might mean other machines tomorrow.
+base::Status CheckHost(const std::string& host);
+
 class HttpServer {
  public:
   // Listens, so that port() is known; kInvalidArgument or kIo say why it cannot.

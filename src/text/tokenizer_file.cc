@@ -53,6 +53,8 @@ Status ReadVocabulary(std::string_view text, Vocabulary& vocabulary) {
     HB_ASSIGN_OR_RETURN(int64_t id, cursor.Integer());
     if (id < 0 || id > Vocabulary::kMaxId)
       return cursor.Bad(base::StrCat("the token id ", id, " is not between 0 and ", Vocabulary::kMaxId));
+    if (vocabulary.Has(static_cast<int32_t>(id)))
+      return cursor.Bad(base::StrCat("the id ", id, " belongs to two tokens, \"", vocabulary.Token(static_cast<int32_t>(id)), "\" and \"", token, "\""));
     if (!vocabulary.Add(token, static_cast<int32_t>(id)))
       return cursor.Bad(base::StrCat("the token \"", token, "\" appears twice"));
     return {};
@@ -85,6 +87,7 @@ Result<TokenizerFile> ReadTokenizerFile(std::string_view tokenizer_json) {
   if (type != "BPE") return Fail(ErrorCode::kUnsupported, "the model type ", type, " is not supported, only BPE is");
   if (vocabulary.empty()) return Fail(ErrorCode::kBadFile, "\"model\": \"vocab\" is missing");
   if (auto status = ReadVocabulary(vocabulary, file.vocabulary); !status) return Fail(std::move(status).error().At("\"vocab\""));
+  if (file.merges.empty()) return Fail(ErrorCode::kBadFile, "\"model\": \"merges\" is missing; every text would fall into single characters");
   return file;
 }
 

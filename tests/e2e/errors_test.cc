@@ -15,24 +15,8 @@ using testing::HasSubstr;
 
 const fs::path kTiny = HALFBYTE_TEST_DATA "/models/qwen3_moe";
 
-// A copy of a model's folder to be broken.
-class Copy {
- public:
-  explicit Copy(const fs::path& from = kTiny) {
-    fs::create_directory(path());
-    for (const auto& entry : fs::directory_iterator(from))
-      if (!entry.path().filename().string().starts_with("expected")) fs::copy(entry.path(), path() / entry.path().filename());
-  }
-  fs::path path() const { return folder_.path() / "model"; }
-  void Change(const std::string& file, const std::string& from, const std::string& to) const {
-    std::string text = ReadFile(path() / file);
-    const size_t at = text.find(from);
-    ASSERT_NE(at, text.npos) << from;
-    std::ofstream(path() / file, std::ios::binary) << text.replace(at, from.size(), to);
-  }
-
- private:
-  TemporaryFolder folder_;
+struct Copy : ModelCopy {
+  explicit Copy(const fs::path& from = kTiny) : ModelCopy(from) {}
 };
 
 std::string LoadFailure(const fs::path& model, std::vector<std::string> more = {}) {
@@ -62,13 +46,6 @@ TEST(Errors, TruncatedAndMissingShards) {
   EXPECT_THAT(LoadFailure(demo.path()), AllOf(HasSubstr("model-00002-of-00002.safetensors"), HasSubstr("the download may be incomplete")));
 }
 
-TEST(Errors, UnknownFamilyListsTheKnownOnes) {
-  Copy m;
-  m.Change("config.json", "\"qwen3_moe\"", "\"gemma9\"");
-  m.Change("config.json", "Qwen3MoeForCausalLM", "Gemma9ForCausalLM");
-  EXPECT_THAT(LoadFailure(m.path()), AllOf(HasSubstr("unknown model family \"gemma9\""), HasSubstr("qwen3_moe, qwen2_moe, mixtral, olmoe, llama, qwen3")));
-}
-
 TEST(Errors, BrokenConfigs) {
   Copy m;
   m.Change("config.json", "{", "{{");
@@ -81,26 +58,13 @@ TEST(Errors, BrokenConfigs) {
   EXPECT_THAT(LoadFailure(other.path()), AllOf(HasSubstr("model.embed_tokens.weight"), HasSubstr("[256, 64]")));
 }
 
-// The budget is checked before anything is allocated or read: a made-up model of some 10 TB.
-TEST(Errors, OutOfMemoryBeforeLoading) {
-  TemporaryFolder folder;
-  folder.Write("config.json", R"({"model_type": "qwen3_moe", "hidden_act": "silu", "hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 100,
-    "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 8192, "vocab_size": 150000, "max_position_embeddings": 4096})");
-  const auto start = std::chrono::steady_clock::now();
-  for (const char* mode : {"none", "w4a16"})
-    EXPECT_THAT(LoadFailure(folder.path(), {"--load-format", "dummy", "--quantization", mode}), AllOf(HasSubstr("this model needs"), HasSubstr("GiB are free")));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
-}
-
 TEST(Errors, ModesThatDoNotFitTheModel) {
   EXPECT_THAT(LoadFailure(HALFBYTE_TEST_DATA "/models/llama", {"--quantization", "w4a16"}), AllOf(HasSubstr("no experts"), HasSubstr("--dense-quantization")));
   EXPECT_THAT(LoadFailure(kTiny, {"--device", "cuda"}), HasSubstr("CUDA"));
-  EXPECT_THAT(LoadFailure(kTiny, {"--kernel", "moe_gemm=nothing"}), HasSubstr("--kernel moe_gemm=nothing"));
 }
 
 TEST(Errors, RequestsThatCannotBeServed) {
-  EXPECT_THAT(FailureOf({"generate", "--model", kTiny.string(), "--tokens", "1,256"}), AllOf(HasSubstr("token 256"), HasSubstr("[0, 256)")));
-  EXPECT_THAT(FailureOf({"generate", "--model", kTiny.string(), "--tokens", "-1"}), HasSubstr("token -1"));
+  EXPECT_THAT(FailureOf({"generate", "--model", kTiny.string(), "--tokens", "1,256"}), AllOf(HasSubstr("token 256"), HasSubstr("[0, 256)"), testing::Not(HasSubstr("loaded"))));
   EXPECT_THAT(FailureOf({"generate", "--model", kTiny.string(), "--prompt", "text"}), HasSubstr("tokenizer.json"));
   Copy plain(HALFBYTE_SOURCE_DIR "/models/demo");
   fs::remove(plain.path() / "tokenizer_config.json");
@@ -115,20 +79,6 @@ TEST(Errors, RequestsThatCannotBeServed) {
   EXPECT_THAT(FailureOf({"eval", "logits", "--model", kTiny.string(), "--tokens", tokens.string(), "--out", (folder.path() / "o").string()}), HasSubstr(tokens.string()));
   folder.Write("t.json", "[[1, 2]]");
   EXPECT_THAT(FailureOf({"eval", "logits", "--model", kTiny.string(), "--tokens", tokens.string(), "--out", "/no/such/folder/o"}), HasSubstr("/no/such/folder/o"));
-}
-
-TEST(Errors, WrongUsageExitsWithTwo) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"frobnicate"}, {"generate"}, {"generate", "--no-such-flag"}, {"generate", "--prompt", "x", "--tokens", "1"}, {"generate", "--prompt", "x", "--max-tokens", "-3"},
-           {"generate", "--prompt", "x", "--max-tokens", "many"}, {"generate", "--prompt", "x", "--quantization", "w9"}, {"generate", "--prompt", "x", "--device", "tpu"},
-           {"generate", "--prompt", "x", "--device", "cuda:x"}, {"generate", "--prompt", "x", "--kernel", "gemm"}, {"generate", "--prompt", "x", "--exact", "--rounded"},
-           {"generate", "--prompt", "x", "--temperature", "-1"}, {"generate", "--prompt", "x", "--dense-quantization", "int3"}, {"generate", "--prompt", "x", "--threads", "-1"},
-           {"eval"}, {"eval", "logits"}, {"eval", "perplexity"}, {"eval", "compare", "--documents", "x"}, {"eval", "compare", "--documents", "x", "--against", "w9"}, {"--log-level", "loud", "devices"}}) {
-    const Output o = RunProgram(arguments);
-    EXPECT_EQ(o.exit, 2) << testing::PrintToString(arguments) << o.err;
-    EXPECT_EQ(o.out, "") << testing::PrintToString(arguments);
-    EXPECT_NE(o.err, "") << testing::PrintToString(arguments);
-  }
 }
 
 TEST(Errors, AnUnknownCommandIsNamed) { EXPECT_THAT(RunProgram({"frobnicate"}).err, HasSubstr("no command \"frobnicate\"")); }

@@ -11,8 +11,6 @@
 #include <sstream>
 #include <thread>
 
-#include "unit/checkpoint/test_files.h"
-
 namespace halfbyte::e2e {
 
 namespace fs = std::filesystem;
@@ -40,9 +38,11 @@ Output RunProgram(const std::vector<std::string>& arguments, const RunOptions& o
   argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::dup2(::open(in.c_str(), O_RDONLY), 0);
-    ::dup2(::open(out.c_str(), O_WRONLY | O_APPEND), 1);
+    ::dup2(::open(options.stdin_path.empty() ? in.c_str() : options.stdin_path.c_str(), O_RDONLY), 0);
+    ::dup2(::open(options.stdout_path.empty() ? out.c_str() : options.stdout_path.c_str(), O_WRONLY | O_APPEND), 1);
     ::dup2(::open(err.c_str(), O_WRONLY | O_APPEND), 2);
+    if (options.closed_stdout) ::close(1);
+    for (const std::string& name : options.unset) ::unsetenv(name.c_str());
     for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
     ::execv(HALFBYTE_PROGRAM, argv.data());
     ::_exit(127);
@@ -84,6 +84,29 @@ std::string FailureOf(std::vector<std::string> arguments, const RunOptions& opti
   EXPECT_TRUE(lines.back().starts_with("halfbyte: ")) << lines.back();
   EXPECT_LT(lines.back().size(), 1200u);
   return lines.back().substr(std::min(lines.back().size(), std::string("halfbyte: ").size()));
+}
+
+std::string WrongUsageOf(const std::vector<std::string>& arguments) {
+  const Output o = RunProgram(arguments);
+  EXPECT_EQ(o.exit, 2) << testing::PrintToString(arguments) << "\n" << o.err;
+  EXPECT_EQ(o.out, "") << testing::PrintToString(arguments);
+  EXPECT_LT(Lines(o.err).size(), 4u) << testing::PrintToString(arguments);
+  return o.err;
+}
+
+ModelCopy::ModelCopy(const fs::path& from) {
+  fs::create_directory(path());
+  for (const auto& entry : fs::directory_iterator(from))
+    if (!entry.path().filename().string().starts_with("expected")) fs::copy(entry.path(), path() / entry.path().filename());
+}
+
+fs::path ModelCopy::path() const { return folder_.path() / "model"; }
+
+void ModelCopy::Change(const std::string& file, const std::string& from, const std::string& to) const {
+  std::string text = ReadFile(path() / file);
+  const size_t at = text.find(from);
+  ASSERT_NE(at, text.npos) << from;
+  std::ofstream(path() / file, std::ios::binary) << text.replace(at, from.size(), to);
 }
 
 }  // namespace halfbyte::e2e

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
 #include "numerics/fp8_dequantizer.h"
 #include "numerics/weight_quantizer.h"
 #include "tensor/dtype.h"
@@ -39,7 +42,7 @@ struct WeightQuantizer {
 std::span<const WeightQuantizer* const> WeightQuantizers();
 // The best one.
 const WeightQuantizer& ChooseWeightQuantizer();
-// By name, for --kernel quantize=NAME; nullptr where it does not exist or does not run here.
-const WeightQuantizer* FindWeightQuantizer(std::string_view name);
+// The one that the last ("quantize", name) among --kernel's pairs names, the best one where there is none; kInvalidArgument lists the names that run here.
+base::Result<const WeightQuantizer*> ChooseWeightQuantizer(const std::vector<std::pair<std::string, std::string>>& kernels);
 
 }  // namespace halfbyte::kernels

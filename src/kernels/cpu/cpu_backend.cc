@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/api/weight_quantizer.h"
 #include "kernels/cpu/moe/moe.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/packed_linear.h"
@@ -17,13 +18,14 @@ using KernelNames = std::vector<std::pair<std::string, std::string>>;
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(BackendOptions options, cpu::KernelChoice kernels, KernelNames moe)
-      : options_(std::move(options)), kernels_(kernels), moe_kernels_(std::move(moe)) {}
+  CpuBackend(BackendOptions options, cpu::KernelChoice kernels, KernelNames moe, std::string quantizer)
+      : options_(std::move(options)), kernels_(kernels), moe_kernels_(std::move(moe)), quantizer_(std::move(quantizer)) {}
 
   std::string_view name() const override { return "cpu"; }
   KernelNames Kernels() const override {
     KernelNames names = kernels_.Names();
     names.insert(names.end(), moe_kernels_.begin(), moe_kernels_.end());
+    names.emplace_back("quantize", quantizer_);
     return names;
   }
 
@@ -80,6 +82,7 @@ class CpuBackend : public Backend {
   const BackendOptions options_;
   const cpu::KernelChoice kernels_;
   const KernelNames moe_kernels_;
+  const std::string quantizer_;  // the loader's; here for the list of names
   cpu::Scratch linear_scratch_, attention_scratch_;
   cpu::RopeCache ropes_;
 };
@@ -88,13 +91,14 @@ class CpuBackend : public Backend {
 
 base::Result<std::unique_ptr<Backend>> CreateCpuBackend(const BackendOptions& options) {
   for (const auto& [op, name] : options.kernels)
-    if (op != "linear" && op != "attention" && op != "rows" && op != "moe_gemm")
+    if (op != "linear" && op != "attention" && op != "rows" && op != "moe_gemm" && op != "quantize")
       return base::Fail(base::ErrorCode::kInvalidArgument, "no op ", op, " to choose a kernel for (", op, "=", name,
-                        "); there are linear, attention, rows, moe_gemm");
+                        "); there are linear, attention, rows, moe_gemm, quantize");
+  HB_ASSIGN_OR_RETURN(const WeightQuantizer* quantizer, ChooseWeightQuantizer(options.kernels));
   HB_ASSIGN_OR_RETURN(cpu::KernelChoice kernels, cpu::ChooseKernels(options, platform::Cpu()));
   HB_ASSIGN_OR_RETURN(KernelNames moe, cpu::MoeKernels(options));
   if (options.threads > 0) platform::SetThreads(options.threads);
-  return std::make_unique<CpuBackend>(options, kernels, std::move(moe));
+  return std::make_unique<CpuBackend>(options, kernels, std::move(moe), quantizer->name);
 }
 
 std::vector<CpuKernel> CpuKernels() {

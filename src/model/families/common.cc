@@ -30,8 +30,11 @@ base::Result<ModelSpec> ReadCommon(const ConfigReader& config, std::string_view 
   HB_ASSIGN_OR_RETURN(spec.hidden, config.Size({"hidden_size"}, 1 << 20));
   HB_ASSIGN_OR_RETURN(spec.vocab, config.Size({"vocab_size"}, 1 << 26));
   HB_ASSIGN_OR_RETURN(double eps, config.DoubleOr({"rms_norm_eps", "layer_norm_epsilon", "norm_eps"}, norm_eps));
+  if (!(eps >= 0 && eps < 1)) return base::Fail(base::ErrorCode::kBadFile, "config.json: \"rms_norm_eps\" is ", eps, "; a small positive number is wanted");
   spec.norm_eps = static_cast<float>(eps);
   HB_ASSIGN_OR_RETURN(spec.max_positions, config.SizeOr({"max_position_embeddings"}, 4096));
+  HB_ASSIGN_OR_RETURN(spec.mtp_layers, config.IntOr({"num_nextn_predict_layers"}, 0));
+  if (spec.mtp_layers < 0 || spec.mtp_layers > 1 << 12) return base::Fail(base::ErrorCode::kBadFile, "config.json: \"num_nextn_predict_layers\" is ", spec.mtp_layers);
   HB_ASSIGN_OR_RETURN(spec.tied, config.BoolOr({"tie_word_embeddings"}, false));
   HB_RETURN_IF_ERROR(AddTokenIds(config.generation(), "eos_token_id", "generation_config.json", spec.eos));
   HB_RETURN_IF_ERROR(AddTokenIds(config.text(), "eos_token_id", "config.json", spec.eos));
@@ -77,6 +80,7 @@ base::Result<int64_t> SlidingWindow(const ConfigReader& config, int64_t layer, b
 base::Result<int64_t> ReadExpertCount(const ConfigReader& config) { return config.Size({"num_experts", "num_local_experts", "n_routed_experts"}, 1 << 14); }
 
 base::Result<bool> LayerIsMoe(const ConfigReader& config, int64_t layer, std::string_view router_stem) {
+  HB_ASSIGN_OR_RETURN(int64_t step, config.SizeOr({"decoder_sparse_step"}, 1));
   if (config.knows_tensors()) {
     const std::string parent = base::StrCat("model.layers.", layer, ".", router_stem.substr(0, router_stem.rfind('.') + 1));
     // The experts too: a layer whose router alone is missing is an incomplete one, not a dense one.
@@ -84,10 +88,9 @@ base::Result<bool> LayerIsMoe(const ConfigReader& config, int64_t layer, std::st
       if (config.HasTensor(parent + std::string(name))) return true;
     return config.HasTensor(base::StrCat("model.layers.", layer, ".", router_stem, ".weight"));
   }
-  HB_ASSIGN_OR_RETURN(int64_t step, config.IntOr({"decoder_sparse_step"}, 1));
   if (const base::Json* only = config.text().Find("mlp_only_layers"); only && only->is_array())
     for (const base::Json& l : only->as_array()) if (l.is_int() && l.as_int() == layer) return false;
-  return step > 0 && (layer + 1) % step == 0;
+  return (layer + 1) % step == 0;
 }
 
 std::vector<NameRule> DecoderNames() {

@@ -70,8 +70,11 @@ TEST(WeightQuantizer, ListsWhatRunsHereBestFirst) {
   ASSERT_FALSE(WeightQuantizers().empty());
   EXPECT_STREQ(WeightQuantizers().back()->name, "scalar");
   EXPECT_EQ(&ChooseWeightQuantizer(), WeightQuantizers().front());
-  EXPECT_EQ(FindWeightQuantizer("scalar"), WeightQuantizers().back());
-  EXPECT_EQ(FindWeightQuantizer("mmx"), nullptr);
+  EXPECT_EQ(*ChooseWeightQuantizer({{"moe_gemm", "avx2"}, {"quantize", "scalar"}}), WeightQuantizers().back());
+  EXPECT_EQ(*ChooseWeightQuantizer({{"moe_gemm", "scalar"}}), WeightQuantizers().front());
+  const auto none = ChooseWeightQuantizer({{"quantize", "mmx"}});
+  ASSERT_FALSE(none);
+  for (const WeightQuantizer* q : WeightQuantizers()) EXPECT_NE(none.error().message().find(q->name), std::string::npos) << none.error().message();
   for (const WeightQuantizer* q : WeightQuantizers()) std::printf("variant %s\n", q->name);
 }
 

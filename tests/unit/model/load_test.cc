@@ -64,6 +64,7 @@ TEST(Load, TensorsWithoutAPlaceAreListed) {
 
 TEST(Load, KnownSurplusIsCountedInTheReport) {
   TinyModel m;
+  m.config.Set("num_nextn_predict_layers", 1);
   m.Set("model.layers.1.eh_proj.weight", "BF16", "[1]", Bf16Of({1}));             // MTP in an extra layer
   m.Set("mtp.layers.0.input_layernorm.weight", "BF16", "[1]", Bf16Of({1}));
   m.Set("model.visual.patch_embed.weight", "BF16", "[1]", Bf16Of({1}));
@@ -71,6 +72,23 @@ TEST(Load, KnownSurplusIsCountedInTheReport) {
   const auto c = Convert(m, Mode("w4a16"));
   ASSERT_TRUE(c) << c.error().ToString();
   EXPECT_EQ(c->plan.skipped, (std::map<std::string, int64_t>{{"MTP layer", 2}, {"vision", 1}, {"rotary table", 1}}));
+}
+
+// A wrong num_hidden_layers would make a model of its first layers alone, quietly.
+TEST(Load, LayersThatTheConfigDoesNotCountAreNamed) {
+  for (const int declared : {0, 1}) {
+    TinyModel m;
+    if (declared) m.config.Set("num_nextn_predict_layers", declared);
+    m.Set("model.layers.1.mlp.experts.0.up_proj.weight", "BF16", "[1]", Bf16Of({1}));
+    m.Set("model.layers.2.input_layernorm.weight", "BF16", "[1]", Bf16Of({1}));
+    const std::string error = ErrorOf(Convert(m, Mode("w4a16")));
+    EXPECT_THAT(error, AllOf(HasSubstr("model.layers.2.input_layernorm.weight"), HasSubstr("num_hidden_layers"), HasSubstr("num_nextn_predict_layers")));
+    EXPECT_THAT(error, HasSubstr(declared ? "layers 2 to 2 " : "layers 1 to 2 "));
+    EXPECT_EQ(error.find("model.layers.1.mlp") != error.npos, declared == 0) << error;  // a declared one is no surprise
+  }
+  TinyModel negative;
+  negative.config.Set("num_nextn_predict_layers", -1);
+  EXPECT_THAT(ErrorOf(Convert(negative, Mode("w4a16"))), HasSubstr("num_nextn_predict_layers"));
 }
 
 TEST(Load, WrongShapesAreNamed) {

@@ -40,6 +40,8 @@ TEST(TokenizerErrors, BrokenFilesSayWhatIsWrong) {
        {R"({"model":{"type":"BPE","vocab":{"a":4194304}}})", "4194304"},
        {R"({"model":{"type":"BPE","vocab":{"a":1.5}}})", "integer"},
        {R"({"model":{"type":"BPE","vocab":{"a":0,"a":1}}})", "twice"},
+       {R"({"model":{"type":"BPE","vocab":{"a":5,"b":5},"merges":[]}})", "the id 5 belongs to two tokens, \"a\" and \"b\""},
+       {R"({"model":{"type":"BPE","vocab":{"a":0}}})", "\"merges\" is missing"},
        {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}})", "\"b\", which is not in the vocabulary"},
        {R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[["a","b"]]}})", "\"ab\", which"},
        {R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})", "two tokens"},

@@ -162,11 +162,20 @@ std::span<const WeightQuantizer* const> WeightQuantizers() {
 
 const WeightQuantizer& ChooseWeightQuantizer() { return *WeightQuantizers().front(); }
 
-const WeightQuantizer* FindWeightQuantizer(std::string_view name) {
-  for (const WeightQuantizer* q : WeightQuantizers()) {
-    if (name == q->name) return q;
+base::Result<const WeightQuantizer*> ChooseWeightQuantizer(const std::vector<std::pair<std::string, std::string>>& kernels) {
+  const WeightQuantizer* chosen = &ChooseWeightQuantizer();
+  for (const auto& [op, name] : kernels) {
+    if (op != "quantize") continue;
+    const auto all = WeightQuantizers();
+    const auto found = std::find_if(all.begin(), all.end(), [&name = name](const WeightQuantizer* q) { return name == q->name; });
+    if (found == all.end()) {
+      std::string names;
+      for (const WeightQuantizer* q : all) names += base::StrCat(names.empty() ? "" : ", ", q->name);
+      return base::Fail(base::ErrorCode::kInvalidArgument, "no kernel ", name, " for quantize on this machine; it can run: ", names);
+    }
+    chosen = *found;
   }
-  return nullptr;
+  return chosen;
 }
 
 }  // namespace halfbyte::kernels
