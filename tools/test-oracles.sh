@@ -5,12 +5,30 @@ cd "$(dirname "$0")/.."
 venv=build/oracles
 [ -x $venv/bin/pip ] || python3 -m venv $venv
 
-# The official openai client drives the server.
+# serve FLAGS...: a server over the demo model; its address is in $url.
+work=$(mktemp -d); servers=()
+trap 'kill "${servers[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+echo "oracle-key" > "$work/keys"
+serve() {
+  local log="$work/log-${#servers[@]}"
+  build/release/bin/halfbyte serve -q --model demo --port 0 --api-key-file "$work/keys" "$@" 2> "$log" &
+  servers+=($!)
+  for _ in $(seq 300); do grep -q 'serving' "$log" && break; sleep 0.1; done
+  url=$(grep -o 'http://.*' "$log")
+}
+
+# The official openai client drives every route.
 $venv/bin/pip -q install openai
-keys=$(mktemp); log=$(mktemp)
-echo "oracle-key" > "$keys"
-build/release/bin/halfbyte serve -q --model demo --port 0 --api-key-file "$keys" 2> "$log" &
-server=$!
-trap 'kill $server 2>/dev/null || true; rm -f "$keys" "$log"' EXIT
-for _ in $(seq 100); do grep -q 'serving' "$log" && break; sleep 0.1; done
-$venv/bin/python tests/e2e/server/openai_client.py "$(grep -o 'http://.*' "$log")" oracle-key build/release/bin/halfbyte
+serve --max-batch 1 --max-queue 1 --request-timeout 2 --device reference; small=$url
+serve --allow-weight-root models
+$venv/bin/python tests/e2e/server/openai_client.py "$url" oracle-key build/release/bin/halfbyte "$small"
+
+# The chat page in headless Chromium: Debian's browser, driven by Playwright. On the slow device, so that a stream can be seen and stopped.
+if command -v chromium > /dev/null; then
+  $venv/bin/pip -q install playwright
+  serve --device reference
+  $venv/bin/python tests/e2e/server/chat_page.py "$url" oracle-key "$(command -v chromium)"
+else
+  echo "chat page: not tested, there is no chromium (apt-get install chromium)"
+  exit 1
+fi

@@ -29,11 +29,14 @@ void Health(Context& context, const ExchangePtr& exchange, const base::Json&) {
   exchange->Send(JsonResponse(out, fine ? 200 : 503));
 }
 
-void Models(Context& context, const ExchangePtr& exchange, const base::Json&) {
-  base::Json model = base::Json::MakeObject(), list = base::Json::MakeObject(), data = base::Json::MakeArray();
+namespace {
+
+base::Json ModelJson(Context& context) {
+  static const int64_t started = UnixSeconds();
+  base::Json model = base::Json::MakeObject();
   model.Set("id", context.options.model_name);
   model.Set("object", "model");
-  model.Set("created", UnixSeconds());
+  model.Set("created", started);
   model.Set("owned_by", "halfbyte");
   {
     std::lock_guard lock(context.mutex);
@@ -41,10 +44,39 @@ void Models(Context& context, const ExchangePtr& exchange, const base::Json&) {
   }
   model.Set("max_model_len", context.engine->max_length());
   model.Set("weight_version", context.weight_version.load());
-  data.Push(std::move(model));
+  return model;
+}
+
+int HexDigit(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
+
+// A part of a path as it was before "%2F" and the like.
+std::string Unescaped(std::string_view path) {
+  std::string out;
+  for (size_t i = 0; i < path.size(); ++i) {
+    const int high = path[i] == '%' && i + 2 < path.size() ? HexDigit(path[i + 1]) : -1, low = high >= 0 ? HexDigit(path[i + 2]) : -1;
+    if (low < 0) {
+      out += path[i];
+      continue;
+    }
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+}  // namespace
+
+void Models(Context& context, const ExchangePtr& exchange, const base::Json&) {
+  base::Json list = base::Json::MakeObject();
   list.Set("object", "list");
-  list.Set("data", std::move(data));
+  list.Set("data", base::Json::Array{ModelJson(context)});
   exchange->Send(JsonResponse(list));
+}
+
+void OneModel(Context& context, const ExchangePtr& exchange, const base::Json&) {
+  const std::string name = Unescaped(std::string_view(exchange->request().path).substr(std::string_view("/v1/models/").size()));
+  if (name == context.options.model_name) return exchange->Send(JsonResponse(ModelJson(context)));
+  exchange->Send(ErrorResponse({404, base::StrCat("this server has no model ", base::Json(name.substr(0, 200)).Dump()), "model", "model_not_found"}));
 }
 
 void ModelInfo(Context& context, const ExchangePtr& exchange, const base::Json&) {

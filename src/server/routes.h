@@ -24,6 +24,7 @@ void ResumeMemory(Context& context, const ExchangePtr& exchange, const base::Jso
 void Page(Context& context, const ExchangePtr& exchange, const base::Json& body);  // /
 void Health(Context& context, const ExchangePtr& exchange, const base::Json& body);
 void Models(Context& context, const ExchangePtr& exchange, const base::Json& body);
+void OneModel(Context& context, const ExchangePtr& exchange, const base::Json& body);  // /v1/models/NAME
 void ModelInfo(Context& context, const ExchangePtr& exchange, const base::Json& body);
 void LoadReport(Context& context, const ExchangePtr& exchange, const base::Json& body);
 void MetricsPage(Context& context, const ExchangePtr& exchange, const base::Json& body);

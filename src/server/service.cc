@@ -19,12 +19,14 @@ struct Route {
   void (*run)(Context&, const ExchangePtr&, const base::Json&);
   bool open = false;       // without a key
   bool body = false;       // JSON; an empty one is {}
+  bool more = false;       // a name follows the path
 };
 
 constexpr Route kRoutes[] = {
     {"GET", "/", &Page, true},
     {"GET", "/health", &Health, true},
     {"GET", "/v1/models", &Models},
+    {"GET", "/v1/models/", &OneModel, false, false, true},
     {"GET", "/get_model_info", &ModelInfo},
     {"GET", "/load_report", &LoadReport},
     {"GET", "/metrics", &MetricsPage},
@@ -44,7 +46,7 @@ constexpr Route kRoutes[] = {
 const Route* Find(const HttpRequest& r, bool* known) {
   const std::string_view method = r.method == "HEAD" ? "GET" : std::string_view(r.method);
   for (const Route& route : kRoutes) {
-    if (route.path != r.path) continue;
+    if (route.more ? r.path.size() <= route.path.size() || !r.path.starts_with(route.path) : route.path != r.path) continue;
     *known = true;
     if (route.method == method) return &route;
   }

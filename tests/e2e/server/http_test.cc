@@ -322,6 +322,9 @@ TEST_F(ServerHttp, PageModelsAndTokens) {
   EXPECT_EQ(page.body.find("http://"), std::string::npos);   // nothing from elsewhere
   EXPECT_EQ(page.body.find("https://"), std::string::npos);
   EXPECT_EQ(Get(port(), "/v1/models").json().Find("data")->as_array().at(0).Find("id")->as_string(), "chain");
+  EXPECT_EQ(Get(port(), "/v1/models/%63hain").json().Find("id")->as_string(), "chain");
+  EXPECT_EQ(Get(port(), "/v1/models/nobody%").status, 404);
+  EXPECT_EQ(Get(port(), "/v1/models/").status, 404);
   EXPECT_EQ(Post(port(), "/detokenize", R"({"tokens": [310, 302]})").json().Find("prompt")->as_string(), "ABCDEF");
   EXPECT_NE(Get(port(), "/metrics").body.find("halfbyte:num_requests_running{model_name=\"chain\"} 0"), std::string::npos);
 }
