@@ -17,9 +17,12 @@ std::vector<const Kernel*> Usable(const platform::CpuFeatures& cpu,
 }
 
 void Take(KernelChoice& c, const LinearKernel* k) {
-  auto kind = static_cast<int>(k->kind);
-  c.linear[kind][static_cast<int>(RowType::kBf16)] = k;
-  if (k->act == RowType::kF32) c.linear[kind][static_cast<int>(RowType::kF32)] = k;
+  for (const bool prompt : {false, true}) {
+    if (!(prompt ? k->run_prompt : k->run_generated)) continue;
+    auto& of_kind = c.linear[prompt][static_cast<int>(k->kind)];
+    of_kind[true] = k;
+    if (k->act == RowType::kF32) of_kind[false] = k;
+  }
 }
 void Take(KernelChoice& c, const RowKernels* k) { c.rows = k; }
 void Take(KernelChoice& c, const AttentionKernel* k) {
@@ -63,8 +66,8 @@ std::vector<std::pair<std::string, std::string>> KernelChoice::Names() const {
   auto add = [&](const char* op, const char* name) {
     if (out.empty() || out.back() != std::pair<std::string, std::string>(op, name)) out.emplace_back(op, name);
   };
-  for (const auto& kind : linear)
-    for (const LinearKernel* k : {kind[1], kind[0]}) add("linear", k->name);
+  for (int kind = 0; kind < kLinearKinds; ++kind)
+    for (const LinearKernel* k : {linear[true][kind][true], linear[false][kind][true], linear[false][kind][false]}) add("linear", k->name);
   add("attention", attention->name);
   add("attention", attention_exact->name);
   add("rows", rows->name);
@@ -77,7 +80,7 @@ base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const pl
         base::Error(ErrorCode::kUnsupported, "the cpu backend needs AVX2, FMA and F16C; this processor has: " + cpu.ToString())
             .Hint("use --device reference, which runs anywhere"));
   KernelChoice c;
-  HB_RETURN_IF_ERROR(Choose(c, cpu, Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear()}), "linear", options));
+  HB_RETURN_IF_ERROR(Choose(c, cpu, Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear(), AmxLinear()}), "linear", options));
   HB_RETURN_IF_ERROR(Choose(c, cpu, Usable<RowKernels>(cpu, {Avx2Rows(), Avx512Rows()}), "rows", options));
   HB_RETURN_IF_ERROR(Choose(c, cpu, Usable<AttentionKernel>(cpu, {Avx2Attention(), Avx512Attention()}), "attention", options));
   return c;
@@ -86,7 +89,7 @@ base::Result<KernelChoice> ChooseKernels(const BackendOptions& options, const pl
 std::vector<CpuKernel> UsableDenseKernels(const platform::CpuFeatures& cpu) {
   const Format formats[] = {Format::F32(), Format::Bf16(), Format::Fp8Block(128, 128), Format::Nvfp4()};  // by LinearKind
   std::vector<CpuKernel> out;
-  for (const LinearKernel* k : Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear()}))
+  for (const LinearKernel* k : Usable<LinearKernel>(cpu, {Avx2Linear(), Avx512Linear(), AmxLinear()}))
     out.push_back({"linear", k->name, formats[static_cast<int>(k->kind)], ActivationForm::kPlain, k->kind == LinearKind::kF32 ? DType::kF32 : DType::kBF16});
   for (const AttentionKernel* k : Usable<AttentionKernel>(cpu, {Avx2Attention(), Avx512Attention()}))
     out.push_back({"attention", k->name, Format::Bf16(), ActivationForm::kPlain, DType::kBF16, k->rounded});

@@ -12,8 +12,8 @@
 namespace halfbyte::kernels::cpu {
 
 struct KernelChoice {
-  // [kind][row type]: a BF16 row may be served by an F32 kernel, never the other way round.
-  const LinearKernel* linear[kLinearKinds][2] = {};
+  // [prompt][kind][x is BF16]: BF16 rows may be served by an F32 kernel, never the other way round.
+  const LinearKernel* linear[2][kLinearKinds][2] = {};
   const RowKernels* rows = nullptr;
   const AttentionKernel* attention = nullptr;  // rounded calls
   const AttentionKernel* attention_exact = nullptr;

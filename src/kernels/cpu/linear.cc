@@ -1,6 +1,7 @@
 // Dense products: pack x once a row form, then cut (part, panels, tiles of x) into tasks. No cut changes a result
 // (common/linear_template.h).
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/packed_linear.h"
@@ -34,7 +35,21 @@ int64_t UnitBytes(RowType act, int64_t k) { return act == RowType::kF32 ? 4 * k 
 
 // One row in the kernel's own form, not in need of padding: x itself is its packed form.
 bool ServesAsItIs(const Matrix& x, const PackedRows& p) {
-  return p.end - p.begin == 1 && x.cols % kPackedDepth == 0 && (x.dtype == DType::kBF16) == (p.act == RowType::kBf16);
+  return p.act != RowType::kBf16Steps && p.end - p.begin == 1 && x.cols % kPackedDepth == 0 && (x.dtype == DType::kBF16) == (p.act == RowType::kBf16);
+}
+
+// Rows of a last tile that do not exist are zero.
+void PackSteps(const std::byte* in, int64_t rows, int64_t tile_rows, int64_t k, int64_t ld, int64_t depth, std::byte* out) {
+  constexpr int64_t kBytes = 64;  // of a row in a step
+  if (rows < tile_rows || k < depth) std::memset(out, 0, static_cast<size_t>(tile_rows * depth * 2));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t at = 0; at < 2 * k; at += kBytes)
+      std::memcpy(out + at * tile_rows + r * kBytes, in + r * ld * 2 + at, static_cast<size_t>(std::min(kBytes, 2 * k - at)));
+}
+
+int64_t PackedBytes(const PackedRows& p) {
+  const int64_t rows = p.end - p.begin, whole = (rows + p.tile_rows - 1) / p.tile_rows * p.tile_rows;
+  return UnitBytes(p.act, p.depth) * (p.act == RowType::kBf16Steps ? whole : rows);
 }
 
 void PackRows(const Matrix& x, PackedRows& p, const RowKernels& rows, std::byte* scratch) {
@@ -46,7 +61,8 @@ void PackRows(const Matrix& x, PackedRows& p, const RowKernels& rows, std::byte*
       int64_t row = p.begin + t * p.tile_rows, n = std::min<int64_t>(p.tile_rows, p.end - row);
       auto* in = static_cast<const std::byte*>(x.data) + row * x.ld * (bf16 ? 2 : 4);
       std::byte* tile = out + UnitBytes(p.act, p.depth) * t * p.tile_rows;
-      if (p.act == RowType::kF32) rows.pack_f32(in, bf16, n, x.cols, x.ld, p.depth, reinterpret_cast<float*>(tile));
+      if (p.act == RowType::kBf16Steps) PackSteps(in, n, p.tile_rows, x.cols, x.ld, p.depth, tile);
+      else if (p.act == RowType::kF32) rows.pack_f32(in, bf16, n, x.cols, x.ld, p.depth, reinterpret_cast<float*>(tile));
       else rows.pack_bf16(in, bf16, n, x.cols, x.ld, p.depth, reinterpret_cast<uint32_t*>(tile));
     }
   });
@@ -99,31 +115,32 @@ void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch
   const Matrix& x = op.x;
   if (x.rows == 0) return;
   HB_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kBF16, tensor::DTypeName(x.dtype));
-  const int act = static_cast<int>(x.dtype == DType::kBF16 ? RowType::kBf16 : RowType::kF32);
+  const bool bf16 = x.dtype == DType::kBF16;
   std::vector<PackedRows> packed;
   std::vector<Job> jobs;
   for (const LinearPart& part : op.parts) {
     const LinearView& view = static_cast<const PackedLinear*>(part.weight)->view();
     HB_CHECK(x.cols == view.k && part.out.cols == view.n && part.out.rows == x.rows && part.out.dtype == DType::kF32, "x [",
              x.rows, ", ", x.cols, "], W [", view.n, ", ", view.k, "], out [", part.out.rows, ", ", part.out.cols, "]");
-    const LinearKernel& kernel = *kernels.linear[static_cast<int>(view.kind)][act];
-    auto add = [&](LinearRun run, int64_t begin, int64_t end) {
+    auto add = [&](const LinearKernel& kernel, LinearRun run, int64_t begin, int64_t end) {
       if (begin == end || view.panels == 0) return;
       size_t rows = FindRows(packed, kernel.act, kernel.tile_rows, begin, end, PaddedDepth(x.cols));
       jobs.push_back({&part, &view, run, kernel.scratch_bytes ? kernel.scratch_bytes(view) : 0, rows,
                       (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
     };
-    if (kernel.run_prompt == kernel.run_generated) {
-      add(kernel.run_prompt, 0, x.rows);
+    const int kind = static_cast<int>(view.kind);
+    const LinearKernel &prompt = *kernels.linear[true][kind][bf16], &generated = *kernels.linear[false][kind][bf16];
+    if (prompt.run_prompt == generated.run_generated) {
+      add(prompt, prompt.run_prompt, 0, x.rows);
     } else {
-      add(kernel.run_prompt, 0, op.prompt_rows);
-      add(kernel.run_generated, op.prompt_rows, x.rows);
+      add(prompt, prompt.run_prompt, 0, op.prompt_rows);
+      add(generated, generated.run_generated, op.prompt_rows, x.rows);
     }
   }
   int64_t bytes = 0;
   for (PackedRows& p : packed) {
     p.offset = bytes;
-    if (!ServesAsItIs(x, p)) bytes += UnitBytes(p.act, p.depth) * (p.end - p.begin);
+    if (!ServesAsItIs(x, p)) bytes += PackedBytes(p);
   }
   std::byte* memory = scratch.Get(bytes);
   for (PackedRows& p : packed) {

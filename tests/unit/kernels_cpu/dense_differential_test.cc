@@ -20,11 +20,11 @@ class DenseKernelTest : public testing::TestWithParam<const char*> {
   void SetUp() override {
     const auto& cpu = platform::Cpu();
     std::string isa = GetParam();
-    if (!(isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : cpu.HasAvx512Bf16()))
+    if (!(isa == "avx2" ? cpu.HasAvx2() : isa == "avx512" ? cpu.HasAvx512() : isa == "avx512bf16" ? cpu.HasAvx512Bf16() : cpu.HasAmxBf16()))
       GTEST_SKIP() << "this machine has no " << isa;
     kernels::BackendOptions options;
     for (const char* op : {"linear", "rows", "attention"})
-      if (isa != "avx512bf16" || op != std::string("rows")) options.kernels.emplace_back(op, isa);
+      if (op == std::string("linear") || (isa != "amx" && (isa != "avx512bf16" || op == std::string("attention")))) options.kernels.emplace_back(op, isa);
     auto made = kernels::CreateCpuBackend(options);
     ASSERT_TRUE(made.has_value()) << made.error().ToString();
     backend_ = std::move(*made);
@@ -43,7 +43,7 @@ TEST_P(DenseKernelTest, SmallOpsAgreeWithReference) {
   CompareEmbedAndGather(*backend_);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, DenseKernelTest, testing::Values("avx2", "avx512", "avx512bf16"),
+INSTANTIATE_TEST_SUITE_P(Isa, DenseKernelTest, testing::Values("avx2", "avx512", "avx512bf16", "amx"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(CpuBackend, RefusesUnknownKernels) {

@@ -14,7 +14,7 @@ namespace halfbyte::kernels::cpu {
 
 using Available = bool (*)(const platform::CpuFeatures&);
 
-enum class RowType : uint8_t { kF32, kBf16 };
+enum class RowType : uint8_t { kF32, kBf16, kBf16Steps };  // packed as layout.h says
 
 // out[r, n] (+)= sum_k x[r, k] W[n, k] (+ bias[n]) for the rows of x tiles [tile_begin, tile_end) and the panels [panel_begin,
 // panel_end).
@@ -38,7 +38,7 @@ struct LinearKernel {
   LinearKind kind;
   RowType act;  // the form of x; an F32 kernel takes BF16 rows as well (widened, which is exact)
   int tile_rows;
-  // One function for each class of rows; equal where the order of summation is the same.
+  // One function for each class of rows; equal where the order of summation is the same. run_generated is null in kernels for prompt rows alone.
   LinearRun run_prompt, run_generated;
   int64_t (*scratch_bytes)(const LinearView&);  // null: none
   bool bf16_dot;                                // built on vdpbf16ps: a default only where that runs at full rate
@@ -114,5 +114,6 @@ std::span<const AttentionKernel* const> Avx2Attention();
 std::span<const LinearKernel* const> Avx512Linear();
 std::span<const RowKernels* const> Avx512Rows();
 std::span<const AttentionKernel* const> Avx512Attention();
+std::span<const LinearKernel* const> AmxLinear();
 
 }  // namespace halfbyte::kernels::cpu

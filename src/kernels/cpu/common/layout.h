@@ -48,7 +48,8 @@ struct LinearView {
 };
 
 // x of a product is packed in tiles of up to `tile_rows` rows (the last tile has what is left): F32 [k][rows of the tile], or
-// BF16 pairs [k/2][rows of the tile]. k is padded with zeros to a multiple of 64, which suits every kind.
+// BF16 pairs [k/2][rows of the tile], or BF16 in steps [k/32][32 rows][32] (tiles of 32 rows, a last one whole as well). k is padded with zeros to a multiple of
+// 64, which suits every kind.
 inline constexpr int64_t kPackedDepth = 64;
 inline constexpr int64_t PaddedDepth(int64_t k) { return (k + kPackedDepth - 1) / kPackedDepth * kPackedDepth; }
 

@@ -2,87 +2,82 @@
 //
 // A BF16 panel [k/2][lane][2] is the layout that the second operand wants: 16 of its vectors are the tile for 32 inner values and 16 columns. Rows are
 // the first operand; their records lie one stride apart (contiguous_rows). 2 x 2 tiles of sums (32 rows, 32 columns) for 4 tile loads and 4 products a
-// step. 512 inner values of both weight tiles are decoded with their block scales into 32 KiB, then all rows meet them.
-// A step has 32 inner values and a block scale spans 16, so INT8 tiles (64 inner values) could not apply the scales; BF16 with the scale decoded in is exact.
+// step. A step has 32 inner values and a block scale spans 16, so INT8 tiles (64 inner values) could not apply the scales; BF16 with the scale decoded in
+// is exact.
+//
+// Work of a step at 32 rows: 4 products of 16 cycles = 64, and decoding 2 x 512 weights at 8 a cycle = 128. The tile unit and the vector ports work side by
+// side, so the first 32 rows of a call decode the step ahead of the one they multiply: the out-of-order window (about a step) does both at once. Decoding
+// pieces of 512 (32 KiB of L1) and multiplying then, tried: 14 % of the tile peak at 32 rows, and 25 % this way (one core of a Sapphire Rapids guest).
+// Later rows read the piece as it was left: 256 inner values of both weight tiles, 16 KiB.
 //
 // A row's sum is one chain of tile products over k; sums wait in memory between pieces, which rounds nothing.
 #include <immintrin.h>
 
+#include "kernels/cpu/amx/tiles.h"
 #include "kernels/cpu/moe/decode_bf16.h"
 #include "kernels/cpu/moe/kernel.h"
 
 namespace halfbyte::kernels::cpu::moe {
 namespace {
 
-constexpr int64_t kPiece = 512;
-constexpr int64_t kRows = 32;
+constexpr int64_t kStep = kAmxStep, kPiece = 256;
+constexpr int64_t kRows = kAmxRows;
+constexpr int64_t kStepBytes = kAmxTileBytes;
+static_assert(kPair == kAmxColumns);
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t column_bytes[16] = {};
-  uint8_t rows[16] = {};
+constexpr AmxConfig kFull = AmxShape(32), kHalf = AmxShape(16);  // the half step stands at the end of an inner length that is no multiple of 32
+
+// A piece of both weight tiles: BF16 in memory, or packed NVFP4 that is decoded into `panel` on the way.
+struct Piece {
+  const std::byte* bf16[2];
+  const std::byte* packed[2];  // from the piece's first group on
+  std::byte* panel[2];
 };
 
-// Tiles 0..3: sums; 4, 5: rows; 6, 7: weights. `depth`: inner values of a step, 32, or 16 at the end of an inner length that is not a multiple of 32.
-constexpr TileConfig Config(int depth) {
-  TileConfig c;
-  for (int i = 0; i < 8; ++i) {
-    c.column_bytes[i] = static_cast<uint16_t>(i == 4 || i == 5 ? depth * 2 : 64);
-    c.rows[i] = static_cast<uint8_t>(i >= 6 ? depth / 2 : 16);
+// Decodes one step (32 inner values, two blocks) of both tiles into the panels.
+inline void DecodeStep(const Piece& p, int64_t step, __m512i table) {
+  const int64_t group = step / 2 * Nvfp4GroupBytes(), block = step % 2 * 2;
+#pragma GCC unroll 2
+  for (int t = 0; t < 2; ++t) {
+    if (block == 0) PrefetchGroup(p.packed[t] + group);
+#pragma GCC unroll 2
+    for (int b = 0; b < 2; ++b) DecodeBlockToBf16(p.packed[t] + group, block + b, table, p.panel[t] + step * kStepBytes + b * 512);
   }
-  return c;
 }
-constexpr TileConfig kFull = Config(32), kHalf = Config(16);
 
 // 32 rows (16 where !two) by a piece of both weight tiles. sums: 32 rows of kPair.
-void Block(const std::byte* rows, int64_t stride, const std::byte* w0, const std::byte* w1, int64_t steps, bool first, bool two, float* sums) {
-  constexpr int64_t kSumStride = kPair * 4;
-  float* lower = sums + 16 * kPair;
-  if (first) {
-    _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3);
-  } else {
-    _tile_loadd(0, sums, kSumStride);
-    _tile_loadd(1, sums + kTile, kSumStride);
-    if (two) {
-      _tile_loadd(2, lower, kSumStride);
-      _tile_loadd(3, lower + kTile, kSumStride);
-    }
-  }
+template <bool kDecode>
+void Block(const std::byte* rows, int64_t stride, const Piece& p, int64_t steps, bool first, bool two, float* sums) {
+  const __m512i table = Bf16Table();
+  if constexpr (kDecode) DecodeStep(p, 0, table);
+  AmxBegin(first, two, sums);
   for (int64_t s = 0; s < steps; ++s) {
-    _tile_loadd(6, w0 + s * 1024, 64);
-    _tile_loadd(7, w1 + s * 1024, 64);
-    _tile_loadd(4, rows + s * 64, stride);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    if (two) {
-      _tile_loadd(5, rows + 16 * stride + s * 64, stride);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
+    if constexpr (kDecode) {
+      if (s + 1 < steps) DecodeStep(p, s + 1, table);
     }
+    AmxStepBy(rows + s * 64, rows + 16 * stride + s * 64, stride, p.bf16[0] + s * kStepBytes, p.bf16[1] + s * kStepBytes, two);
   }
-  _tile_stored(0, sums, kSumStride);
-  _tile_stored(1, sums + kTile, kSumStride);
-  if (two) {
-    _tile_stored(2, lower, kSumStride);
-    _tile_stored(3, lower + kTile, kSumStride);
-  }
+  AmxEnd(two, sums);
 }
 
 void Gemm(const GemmCall& c) {
   alignas(64) std::byte panels[2][kPiece * kTile * 2];
-  const int64_t kp = RoundUp(c.k, kG), full = kp / 32 * 32, stride = c.m > 1 ? c.rows[1] - c.rows[0] : 64;
+  const int64_t kp = RoundUp(c.k, kG), full = kp / kStep * kStep, stride = c.m > 1 ? c.rows[1] - c.rows[0] : 64;
+  const bool nvfp4 = c.w[0].decode != nullptr;
   for (int64_t k = 0; k < kp;) {
-    const int64_t most = k < full ? full : kp, end = k + kPiece < most ? k + kPiece : most;
-    const std::byte* w[2];
+    const bool half = k >= full;  // the last 16
+    const int64_t most = half ? kp : full, end = k + kPiece < most ? k + kPiece : most, steps = (end - k + kStep - 1) / kStep;
+    Piece p;
     for (int t = 0; t < 2; ++t) {
-      const TileRef& tile = c.w[t];
-      w[t] = tile.decode ? panels[t] : tile.data + k * kTile * 2;
-      if (tile.decode) tile.decode({tile.data, c.k, k, end, 0, false, panels[t]});
+      p.panel[t] = panels[t];
+      p.packed[t] = c.w[t].data + k / kGroup * Nvfp4GroupBytes();
+      p.bf16[t] = nvfp4 ? panels[t] : c.w[t].data + k * kTile * 2;
+      if (nvfp4 && half) c.w[t].decode({c.w[t].data, c.k, k, end, 0, false, panels[t]});
     }
-    _tile_loadconfig(k < full ? &kFull : &kHalf);  // sums are in memory at this point
+    _tile_loadconfig(half ? &kHalf : &kFull);  // sums are in memory at this point
     for (int64_t r = 0; r < c.m; r += kRows) {
-      Block(c.rows[r] + k * 2, stride, w[0], w[1], (end - k + 31) / 32, k == 0, c.m - r > 16, c.sums + r * kPair);
+      const auto block = nvfp4 && !half && r == 0 ? Block<true> : Block<false>;
+      block(c.rows[r] + k * 2, stride, p, steps, k == 0, c.m - r > 16, c.sums + r * kPair);
     }
     k = end;
   }
