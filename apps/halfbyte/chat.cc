@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <algorithm>
+#include <unistd.h>
 
 #include "checkpoint/model_folder.h"
 #include "generation_options.h"
@@ -57,9 +58,11 @@ base::Status Chat(const Options& o, const CLI::App& command, Context& context) {
   base::Json messages = base::Json::MakeArray();
   if (!o.system.empty()) messages.Push(Message("system", o.system));
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
-  std::fprintf(stderr, "type a message; /reset forgets the conversation, an empty line or Ctrl-D ends, Ctrl-C stops an answer\n");
+  // From a pipe come messages, not a person who needs to be asked for them.
+  const bool ask = isatty(STDIN_FILENO) && !context.quiet;
+  if (ask) std::fprintf(stderr, "type a message; /reset forgets the conversation, an empty line or Ctrl-D ends, Ctrl-C stops an answer\n");
   for (InputLines lines;;) {
-    std::fputs("> ", stderr);
+    if (ask) std::fputs("> ", stderr);
     HB_ASSIGN_OR_RETURN(const std::optional<InputLines::Line> read, lines.Next());
     if (!read || (read->text.empty() && !read->too_long)) return {};
     if (read->too_long) return base::Fail(base::ErrorCode::kInvalidArgument, "a message of more than ", kTextLimit >> 20, " MiB");

@@ -121,6 +121,7 @@ base::Status Generate(const Options& o, Context& context) {
   if (!text.has_tokenizer())
     for (size_t i = 0; i < g.tokens.size(); ++i) context.out.Format("%s%d", i ? "," : "", g.tokens[i]);
   context.out.Text("\n");
+  HB_RETURN_IF_ERROR(context.out.Flush());  // before the line below, where both go to one terminal
   if (!context.quiet)
     std::fprintf(stderr, "%zu prompt tokens, %zu generated (%s) in %.3f s\n", prompt.size(), g.tokens.size(), std::string(reason).c_str(), g.total_seconds);
   return {};

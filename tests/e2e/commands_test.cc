@@ -76,6 +76,22 @@ TEST(Generate, TextStopStringsAndLimits) {
   EXPECT_EQ(RunProgram({"generate", "--chat", "--prompt", kProblem, "-q"}).out, text + "\n");
 }
 
+// On a terminal both are one text: the answer's line ends before the line of figures begins.
+TEST(Generate, TheAnswerEndsBeforeTheFigures) {
+  const TemporaryFolder folder;
+  const std::string both = folder.Write("both", "").string();
+  const Output o = RunProgram({"generate", "--prompt", "Olga saves", "--max-tokens", "3"}, {.stdout_path = both, .stderr_path = both});
+  EXPECT_EQ(o.exit, 0);
+  EXPECT_THAT(ReadFile(both), testing::ContainsRegex("\n[0-9]+ prompt tokens, 3 generated"));
+}
+
+TEST(Chat, AnswersMessagesFromAPipe) {
+  const Output o = RunProgram({"chat", "-q", "--temperature", "0"}, {.stdin_text = std::string(kProblem) + "\n"});
+  EXPECT_EQ(o.exit, 0);
+  EXPECT_THAT(o.out, HasSubstr("#### 12"));
+  EXPECT_EQ(o.err, "");
+}
+
 TEST(Generate, PromptFromAFileIsThePrompt) {
   TemporaryFolder folder;
   const fs::path file = folder.Write("p.txt", kProblem);

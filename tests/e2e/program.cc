@@ -40,7 +40,7 @@ Output RunProgram(const std::vector<std::string>& arguments, const RunOptions& o
   if (child == 0) {
     ::dup2(::open(options.stdin_path.empty() ? in.c_str() : options.stdin_path.c_str(), O_RDONLY), 0);
     ::dup2(::open(options.stdout_path.empty() ? out.c_str() : options.stdout_path.c_str(), O_WRONLY | O_APPEND), 1);
-    ::dup2(::open(err.c_str(), O_WRONLY | O_APPEND), 2);
+    ::dup2(::open(options.stderr_path.empty() ? err.c_str() : options.stderr_path.c_str(), O_WRONLY | O_APPEND), 2);
     if (options.closed_stdout) ::close(1);
     for (const std::string& name : options.unset) ::unsetenv(name.c_str());
     for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);

@@ -21,7 +21,7 @@ struct RunOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // on top of the test's own
   int seconds = 120;
   std::vector<std::string> unset;  // names of the test's environment that the program does not get
-  std::string stdin_path, stdout_path;  // instead of files made for the run: "/dev/full", a FIFO
+  std::string stdin_path, stdout_path, stderr_path;  // instead of files made for the run: "/dev/full", a FIFO
   bool closed_stdout = false;
 };
 
