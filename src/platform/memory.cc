@@ -8,6 +8,8 @@
 #include <string>
 #include <sys/mman.h>
 
+#include "platform/cgroup.h"
+
 namespace halfbyte::platform {
 namespace {
 
@@ -23,12 +25,6 @@ uint64_t ProcField(const char* path, const std::string& field) {
   for (std::string line; std::getline(in, line);)
     if (line.compare(0, field.size(), field) == 0) return std::strtoull(line.c_str() + field.size(), nullptr, 10) * 1024;
   return 0;
-}
-
-uint64_t ReadNumber(const char* path, uint64_t otherwise) {
-  std::ifstream in(path);
-  uint64_t v;
-  return in >> v ? v : otherwise;
 }
 
 }  // namespace
@@ -57,14 +53,8 @@ void FreeHost(void* data, size_t bytes) {
 }
 
 uint64_t AvailableMemory() {
-  uint64_t available = ProcField("/proc/meminfo", "MemAvailable:");
-  // cgroup v2, then v1; "max" does not parse as a number and means no limit.
-  for (auto [limit, usage] : {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-                              std::pair{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
-    uint64_t cap = ReadNumber(limit, 0), used = ReadNumber(usage, 0);
-    if (cap && cap < (uint64_t{1} << 60)) available = std::min(available, cap > used ? cap - used : 0);
-  }
-  return available;
+  const uint64_t available = ProcField("/proc/meminfo", "MemAvailable:");
+  return std::min(available, ReadCgroupLimits().memory_left.value_or(available));
 }
 
 uint64_t PeakResidentBytes() { return ProcField("/proc/self/status", "VmHWM:"); }

@@ -14,7 +14,7 @@ void FreeHost(void* data, size_t bytes);
 // Gives whole pages of such memory back to the system; they read as zero and come back when they are written.
 void DropHostPages(void* data, size_t bytes);
 
-// Bytes that a new large allocation may take: the smaller of the system's available memory and what the cgroup has left.
+// Bytes that a new large allocation may take: the smaller of the system's available memory and what the cgroups have left (cgroup.h).
 uint64_t AvailableMemory();
 // Highest resident size of this process so far (VmHWM), in bytes.
 uint64_t PeakResidentBytes();

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <sched.h>
-#include <string>
 #include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <thread>
 #include <vector>
+
+#include "platform/cgroup.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define HALFBYTE_THREAD_SANITIZER 1
@@ -25,19 +26,6 @@
 
 namespace halfbyte::platform {
 namespace {
-
-// CPUs that a cgroup's quota is worth, 0 where there is none. v2: "max 100000" or "200000 100000"; v1: two files, -1 for none.
-int QuotaThreads() {
-  if (std::ifstream in("/sys/fs/cgroup/cpu.max"); in) {
-    std::string quota; double period = 0;
-    if (in >> quota >> period && quota != "max" && period > 0) return std::max(1, static_cast<int>(std::stod(quota) / period + 0.999));
-    return 0;
-  }
-  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double quota = 0, period = 0;
-  if (q >> quota && p >> period && quota > 0 && period > 0) return std::max(1, static_cast<int>(quota / period + 0.999));
-  return 0;
-}
 
 struct Pool {
   std::unique_ptr<tbb::global_control> limit;
@@ -75,7 +63,7 @@ Pool& GetPool() {
 int AllowedThreads() {
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (int quota = QuotaThreads()) n = std::min(n, quota);
+  if (const auto cpus = ReadCgroupLimits().cpus) n = std::min(n, static_cast<int>(std::min(std::ceil(*cpus), 1e6)));
   return std::max(n, 1);
 }
 
