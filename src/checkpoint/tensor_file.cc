@@ -3,34 +3,30 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/check.h"
+#include "checkpoint/safetensors_writer.h"
 
 namespace halfbyte::checkpoint {
 
 base::Status WriteTensorFile(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
-  using base::Json;
   // A rename replaces whatever bears the name: a device or a FIFO must not be lost to a result.
   std::error_code ignored;
   const std::filesystem::file_status there = std::filesystem::symlink_status(path, ignored);
   if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
     return base::Fail(base::Error(base::ErrorCode::kInvalidArgument, base::StrCat(path.string(), " is there and is not a regular file")).Hint("name a file to be written"));
-  Json header = Json::MakeObject();
-  uint64_t offset = 0;
+  std::vector<TensorDeclaration> declared;
+  std::map<std::string_view, const NamedTensor*> by_name;
   for (const NamedTensor& t : tensors) {
-    Json shape = Json::MakeArray(), offsets = Json::MakeArray(), entry = Json::MakeObject();
-    for (int64_t d : t.shape.dims()) shape.Push(d);
-    offsets.Push(offset);
-    offset += t.data.size();
-    offsets.Push(offset);
-    entry.Set("dtype", tensor::DTypeName(t.dtype));
-    entry.Set("shape", std::move(shape));
-    entry.Set("data_offsets", std::move(offsets));
-    header.Set(t.name, std::move(entry));
+    declared.push_back({t.name, t.dtype, t.shape});
+    const bool fresh = by_name.emplace(t.name, &t).second;
+    const base::Result<int64_t> bytes = tensor::TensorBytes(t.dtype, t.shape);
+    HB_CHECK(fresh && bytes && static_cast<int64_t>(t.data.size()) == *bytes, t.name, ": ", t.data.size(), " bytes for ", t.shape.ToString());
   }
-  std::string text = header.Dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::vector<uint64_t> begin;
+  const std::string header = SafetensorsHeaderBytes(declared, {}, begin);  // puts `declared` into the file's order
   const std::string temporary = path.string() + ".partial";
   std::FILE* file = std::fopen(temporary.c_str(), "wb");
   auto fail = [&](const char* what) {
@@ -40,9 +36,11 @@ base::Status WriteTensorFile(const std::filesystem::path& path, const std::vecto
     return base::Fail(base::ErrorCode::kIo, what, " ", temporary, ": ", std::strerror(error));
   };
   if (!file) return fail("cannot create");
-  const uint64_t length = text.size();
-  bool ok = std::fwrite(&length, 8, 1, file) == 1 && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  for (const NamedTensor& t : tensors) ok = ok && std::fwrite(t.data.data(), 1, t.data.size(), file) == t.data.size();
+  bool ok = std::fwrite(header.data(), 1, header.size(), file) == header.size();
+  for (const TensorDeclaration& t : declared) {
+    const std::vector<std::byte>& data = by_name.at(t.name)->data;
+    ok = ok && std::fwrite(data.data(), 1, data.size(), file) == data.size();
+  }
   if (!ok || std::fflush(file) != 0 || fsync(fileno(file)) != 0) return fail("cannot write");
   if (std::fclose(file) != 0) { file = nullptr; return fail("cannot close"); }
   file = nullptr;
