@@ -22,17 +22,16 @@ std::vector<LayerState> LayerStates(const ModelSpec& spec, int64_t block_tokens,
 }
 
 // Activations of one step, grown to the largest batch seen. act is BF16 (rounded form) or F32 (exact).
-struct Model::Scratch {
-  int64_t rows = 0, logit_rows = 0;
-  tensor::Buffer residual, norm, q, k, v, q_act, attention, gate, up, hidden, y, shared_gate, router, logits, final_rows, final_norm;
-  std::vector<int32_t> ids;
-  std::vector<float> weights;
-  std::vector<float> host_logits;
-  tensor::Buffer route_ids, route_weights;
+struct StepScratch {
+  int64_t rows = 0;
+  tensor::Buffer residual, norm, q, k, v, q_act, attention, gate, up, hidden, y, shared_gate, router, route_ids, route_weights;  // of every row
+  tensor::Buffer final_rows, final_norm, logits;                                                                                // of rows with logits
+
+  base::Status Reserve(kernels::Backend& b, const ModelSpec& spec, DType act, int64_t all_rows, int64_t logit_rows);
 };
 
 Model::Model(ModelSpec spec, std::unique_ptr<Weights> weights, std::unique_ptr<kernels::Backend> backend, Arithmetic arithmetic)
-    : spec_(std::move(spec)), backend_(std::move(backend)), weights_(std::move(weights)), arithmetic_(arithmetic), scratch_(std::make_unique<Scratch>()) {}
+    : spec_(std::move(spec)), backend_(std::move(backend)), weights_(std::move(weights)), arithmetic_(arithmetic), scratch_(std::make_unique<StepScratch>()) {}
 Model::~Model() = default;
 
 namespace {
@@ -46,8 +45,7 @@ class LayerPass {
   void Norm(Matrix x, const Vector& weight, MutableMatrix out) const { b_.RmsNorm({x, weight.data(), spec_.norm_eps, spec_.norm_plus_one, out}); }
 
   // residual += o_proj(attention(norm(residual)))
-  template <typename S>
-  void Attention(int layer, const LayerWeights& lw, S& s, kernels::KvLayer kv) const {
+  void Attention(int layer, const LayerWeights& lw, StepScratch& s, kernels::KvLayer kv) const {
     const AttentionSpec& a = spec_.layers[static_cast<size_t>(layer)].attention;
     const int64_t t = batch_.rows, qn = a.heads * a.head_dim, kn = a.kv_heads * a.head_dim;
     MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden), norm(s.norm.data(), act_, t, spec_.hidden);
@@ -75,8 +73,7 @@ class LayerPass {
   }
 
   // residual += down(silu(gate(norm)) * up(norm))
-  template <typename S>
-  void Ffn(int layer, const LayerWeights& lw, S& s) const {
+  void Ffn(int layer, const LayerWeights& lw, StepScratch& s) const {
     const LayerSpec& spec = spec_.layers[static_cast<size_t>(layer)];
     const int64_t t = batch_.rows;
     MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden), norm(s.norm.data(), act_, t, spec_.hidden);
@@ -87,8 +84,7 @@ class LayerPass {
   }
 
  private:
-  template <typename S>
-  void Mlp(Matrix x, const kernels::LinearWeight& gate_w, const kernels::LinearWeight& up_w, const kernels::LinearWeight& down_w, int64_t f, S& s, MutableMatrix out, bool accumulate) const {
+  void Mlp(Matrix x, const kernels::LinearWeight& gate_w, const kernels::LinearWeight& up_w, const kernels::LinearWeight& down_w, int64_t f, StepScratch& s, MutableMatrix out, bool accumulate) const {
     const int64_t t = batch_.rows;
     MutableMatrix gate(s.gate.data(), DType::kF32, t, f), up(s.up.data(), DType::kF32, t, f), h(s.hidden.data(), act_, t, f);
     const kernels::LinearPart in[] = {{&gate_w, nullptr, gate}, {&up_w, nullptr, up}};
@@ -98,14 +94,13 @@ class LayerPass {
     b_.Linear({h, batch_.prompt_rows, down});
   }
 
-  template <typename S>
-  void Moe(const MoeSpec& moe, const LayerWeights& lw, S& s, Matrix x, MutableMatrix residual) const {
+  void Moe(const MoeSpec& moe, const LayerWeights& lw, StepScratch& s, Matrix x, MutableMatrix residual) const {
     const int64_t t = batch_.rows, picks = t * moe.top_k;
     MutableMatrix logits(s.router.data(), DType::kF32, t, moe.experts);
     const kernels::LinearPart router[] = {{lw.router.get(), nullptr, logits}};
     b_.Linear({x, batch_.prompt_rows, router});
-    std::span<int32_t> ids(s.route_ids.template as<int32_t>(), static_cast<size_t>(picks));
-    std::span<float> weights(s.route_weights.template as<float>(), static_cast<size_t>(picks));
+    std::span<int32_t> ids(s.route_ids.as<int32_t>(), static_cast<size_t>(picks));
+    std::span<float> weights(s.route_weights.as<float>(), static_cast<size_t>(picks));
     b_.Route({logits, moe.score, moe.top_k, moe.normalize, moe.scaling, ids, weights});
     b_.Moe({x, batch_.prompt_rows, lw.experts.get(), moe.top_k, ids, weights, residual, observer_});
     if (moe.shared == SharedExpert::kNone) return;
@@ -137,34 +132,37 @@ base::Status Grow(kernels::Backend& b, tensor::Buffer& buffer, int64_t elements,
 
 }  // namespace
 
-base::Result<Matrix> Model::Forward(const Step& step, StatePool& state) {
-  const int64_t t = static_cast<int64_t>(step.tokens.size()), n = static_cast<int64_t>(step.logit_rows.size());
-  const DType act = arithmetic_ == Arithmetic::kExact ? DType::kF32 : DType::kBF16;
-  Scratch& s = *scratch_;
-  kernels::Backend& b = *backend_;
-  for (int32_t token : step.tokens) HB_CHECK(0 <= token && token < spec_.vocab, "token ", token);
-
-  // Widest of each kind over all layers, so that every layer uses the same memory.
-  if (t > s.rows) {
+// Every row's memory is as wide as the widest of its kind over all layers, which all use it.
+base::Status StepScratch::Reserve(kernels::Backend& b, const ModelSpec& spec, DType act, int64_t all_rows, int64_t logit_rows) {
+  if (all_rows > rows) {
     int64_t qn = 0, kn = 0, f = 0, experts = 0, picks = 0;
-    for (const LayerSpec& l : spec_.layers) {
+    for (const LayerSpec& l : spec.layers) {
       qn = std::max(qn, l.attention.heads * l.attention.head_dim);
       kn = std::max(kn, l.attention.kv_heads * l.attention.head_dim);
       if (l.dense) f = std::max(f, l.dense->f);
       if (l.moe) { f = std::max(f, l.moe->shared_f); experts = std::max(experts, l.moe->experts); picks = std::max(picks, l.moe->top_k); }
     }
-    const int64_t d = spec_.hidden;
+    const int64_t d = spec.hidden;
     for (auto [buffer, width, dtype] : std::initializer_list<std::tuple<tensor::Buffer*, int64_t, DType>>{
-             {&s.residual, d, DType::kF32}, {&s.norm, d, act}, {&s.q, qn, DType::kF32}, {&s.k, kn, DType::kF32}, {&s.v, kn, DType::kF32}, {&s.q_act, qn, act},
-             {&s.attention, qn, act}, {&s.gate, f, DType::kF32}, {&s.up, f, DType::kF32}, {&s.hidden, f, act}, {&s.y, d, DType::kF32}, {&s.shared_gate, 1, DType::kF32},
-             {&s.router, experts, DType::kF32}, {&s.route_ids, picks, DType::kI32}, {&s.route_weights, picks, DType::kF32}})
-      HB_RETURN_IF_ERROR(Grow(b, *buffer, t * width, dtype));
-    s.rows = t;
+             {&residual, d, DType::kF32}, {&norm, d, act}, {&q, qn, DType::kF32}, {&k, kn, DType::kF32}, {&v, kn, DType::kF32}, {&q_act, qn, act},
+             {&attention, qn, act}, {&gate, f, DType::kF32}, {&up, f, DType::kF32}, {&hidden, f, act}, {&y, d, DType::kF32}, {&shared_gate, 1, DType::kF32},
+             {&router, experts, DType::kF32}, {&route_ids, picks, DType::kI32}, {&route_weights, picks, DType::kF32}})
+      HB_RETURN_IF_ERROR(Grow(b, *buffer, all_rows * width, dtype));
+    rows = all_rows;
   }
-  HB_RETURN_IF_ERROR(Grow(b, s.final_rows, n * spec_.hidden, DType::kF32));
-  HB_RETURN_IF_ERROR(Grow(b, s.final_norm, n * spec_.hidden, act));
-  HB_RETURN_IF_ERROR(Grow(b, s.logits, n * spec_.vocab, DType::kF32));
+  HB_RETURN_IF_ERROR(Grow(b, final_rows, logit_rows * spec.hidden, DType::kF32));
+  HB_RETURN_IF_ERROR(Grow(b, final_norm, logit_rows * spec.hidden, act));
+  return Grow(b, logits, logit_rows * spec.vocab, DType::kF32);
+}
 
+base::Result<Matrix> Model::Forward(const Step& step, StatePool& state) {
+  const int64_t t = static_cast<int64_t>(step.tokens.size()), n = static_cast<int64_t>(step.logit_rows.size());
+  const DType act = arithmetic_ == Arithmetic::kExact ? DType::kF32 : DType::kBF16;
+  StepScratch& s = *scratch_;
+  kernels::Backend& b = *backend_;
+  for (int32_t token : step.tokens) HB_CHECK(0 <= token && token < spec_.vocab, "token ", token);
+
+  HB_RETURN_IF_ERROR(s.Reserve(b, spec_, act, t, n));
   const Batch batch{t, step.prompt_rows, step.sequences};
   MutableMatrix residual(s.residual.data(), DType::kF32, t, spec_.hidden);
   b.Embed({weights_->embedding.get(), step.tokens, residual});

@@ -11,6 +11,7 @@
 namespace halfbyte::model {
 
 class Weights;
+struct StepScratch;
 
 // The two forms of the arithmetic (design section 5): kRounded keeps activations in BF16 between ops, kExact in FP32.
 enum class Arithmetic : uint8_t { kRounded, kExact };
@@ -54,13 +55,12 @@ class Model {
   base::Result<kernels::Matrix> Forward(const Step& step, StatePool& state);
 
  private:
-  struct Scratch;
   ModelSpec spec_;
   std::unique_ptr<kernels::Backend> backend_;   // outlives the weights
   std::unique_ptr<Weights> weights_;
   Arithmetic arithmetic_;
   ExpertObserver* observer_ = nullptr;
-  std::unique_ptr<Scratch> scratch_;
+  std::unique_ptr<StepScratch> scratch_;
 };
 
 }  // namespace halfbyte::model
