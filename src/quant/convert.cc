@@ -96,7 +96,7 @@ void QuantizeRowsFp8(const tensor::Matrix& m, uint8_t* codes, float* scales) {
     const void* row = m.row<char>(0) + r * m.ld * tensor::DTypeBits(m.dtype) / 8;
     float amax = 0;
     for (int64_t c = 0; c < m.cols; ++c) amax = std::max(amax, std::fabs(PlainAt(row, m.dtype, c)));
-    const float scale = amax > 0 ? amax / numerics::kE4m3Max : 1.0f;
+    const float share = amax / numerics::kE4m3Max, scale = share > 0 ? share : 1.0f;  // an amax of FP32 subnormals may vanish in the division
     scales[r] = scale;
     for (int64_t c = 0; c < m.cols; ++c) codes[r * m.cols + c] = numerics::FloatToE4m3(PlainAt(row, m.dtype, c) / scale);
   }

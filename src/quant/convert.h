@@ -21,7 +21,7 @@ numerics::Fp8Scales ScalesOf(const tensor::QuantizedMatrix& m);
 // NaN and infinite elements of a plain or FP8 matrix; weights must have none.
 int64_t CountNonfinite(const tensor::QuantizedMatrix& m);
 
-// FP8 with one scale a row: scale = amax / 448 (1.0 for a zero row), code = E4M3(x / scale).
+// FP8 with one scale a row: scale = amax / 448 (1.0 where that is zero), code = E4M3(x / scale).
 // codes U8 [rows, cols], scales F32 [rows].
 void QuantizeRowsFp8(const tensor::Matrix& m, uint8_t* codes, float* scales);
 

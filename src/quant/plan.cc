@@ -1,6 +1,7 @@
 #include "quant/plan.h"
 
 #include <algorithm>
+#include <set>
 
 namespace halfbyte::quant {
 namespace {
@@ -239,11 +240,15 @@ base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options) 
   }
   if (const int64_t partners = KeepPartners(plan, options))
     plan.warnings.push_back(base::StrCat(partners, " gate or up matrices stay as they are because a list names their partner"));
+  const bool static_form = ModeActivations(options.mode) == kernels::ActivationForm::kNvfp4Static;
+  std::set<const TensorEntry*> unread;  // dense layers run W4A16 in every mode
   for (const PlannedMatrix& m : plan.matrices) {
+    if (m.source.input_scale && !(static_form && checkpoint::IsExpertRole(m.source.id.role) && m.action == Action::kReuse)) unread.insert(m.source.input_scale);
     plan.bytes_before += plan.BytesBefore(m);
     plan.bytes_after += m.target.Bytes(m.source.rows, m.source.cols);
     plan.experts_converted += m.source.id.role == TensorRole::kExpertDown && m.action == Action::kQuantize;
   }
+  plan.discarded += static_cast<int64_t>(unread.size());
   if (!any_expert && options.mode_is_explicit && ModeQuantizes(options.mode) && options.dense == DenseQuantization::kNone)
     return base::Fail(base::Error(base::ErrorCode::kInvalidArgument, base::StrCat("--quantization ", ModeName(options.mode), ": this model has no experts to convert"))
                           .Hint("use --quantization none, or convert its dense layers with --dense-quantization fp8|nvfp4"));

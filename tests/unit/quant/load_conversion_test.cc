@@ -5,6 +5,7 @@
 
 #include "numerics/bf16.h"
 #include "numerics/fp16.h"
+#include "quant/convert.h"
 #include "unit/quant/load_support.h"
 
 namespace halfbyte::quant {
@@ -117,6 +118,16 @@ TEST(LoadConversion, NanAndInfinityAreRefusedWithLayerExpertTensorAndCount) {
     m.plan.mode = QuantMode::kNone;
     EXPECT_THAT(m.Error(), HasSubstr("tensor model.layers.0.mlp.experts.0.up_proj.weight (layer 0, expert 0, experts.up): 3 NaN or infinite weights")) << dtype;
   }
+}
+
+// FP8 rows whose amax / 448 is below every FP32 number: codes of zero, not 0/0.
+TEST(LoadConversion, Fp8RowsOfSubnormals) {
+  const std::vector<float> x = {1e-44f, 0.0f, -1e-44f, 0.0f, /* a row as it should be */ 448.0f, -1.0f, 0.0f, 2.0f};
+  uint8_t codes[8];
+  float scales[2];
+  QuantizeRowsFp8({x.data(), tensor::DType::kF32, 2, 4}, codes, scales);
+  EXPECT_THAT(codes, testing::ElementsAre(0x00, 0x00, 0x80, 0x00, 0x7E, 0xB8, 0x00, 0x40));
+  EXPECT_THAT(scales, testing::ElementsAre(1.0f, 1.0f));
 }
 
 TEST(LoadConversion, ColumnsNotAMultipleOf16AreRefusedByName) {

@@ -46,6 +46,18 @@ TEST(LoadLostScales, NegativeAndNanBlockScales) {
   }
 }
 
+// Nothing is lost here, but the report says how many activation scales a mode has no use for.
+TEST(LoadLostScales, ActivationScalesThatAModeDoesNotReadAreCounted) {
+  HandMade m = Nvfp4Gate(std::string(32, '\x38'));
+  m.tensors.push_back({std::string(kGate) + ".input_scale", "F32", "[]", FloatBytes({0.5f})});
+  for (auto [mode, discarded] : {std::pair{QuantMode::kNone, 1}, {QuantMode::kW4A16, 1}, {QuantMode::kNvfp4Online, 1}, {QuantMode::kModeloptFp4, 0}}) {
+    m.plan.mode = mode;
+    const auto loaded = m.Load();
+    ASSERT_TRUE(loaded) << loaded.error().ToString();
+    EXPECT_EQ(loaded->discarded, discarded) << ModeName(mode);
+  }
+}
+
 // One FP32 scale an expert, or one each for gate and up: any other count leaves some of them unread.
 TEST(LoadLostScales, StackedScalarsOfTheWrongCount) {
   auto stacked = [](const std::string& shape, int64_t n) {

@@ -29,6 +29,7 @@ struct HandMade {
     std::map<TensorId, test::RecordedMatrix> matrices;
     std::map<TensorId, Action> actions;
     LoadStats stats;
+    int64_t discarded = 0;  // companions that the mode does not read
   };
   base::Result<Loaded> Load(int workers = 1, platform::PreadFunction pread = {}) const {
     TemporaryFolder folder;
@@ -44,6 +45,7 @@ struct HandMade {
     HB_ASSIGN_OR_RETURN(loaded.stats, RunLoad(files, made, sink, {workers, {}}));
     for (const PlannedMatrix& m : made.matrices) loaded.actions[m.source.id] = m.action;
     loaded.matrices = std::move(sink.matrices);
+    loaded.discarded = made.discarded;
     return loaded;
   }
   std::string Error() const {
