@@ -88,7 +88,7 @@ RowComparison CompareRow(const float* mode, const float* against, int64_t vocab,
   const double log_z = *best + std::log(sum), log_z_against = *best_against + std::log(sum_against);
   for (int64_t i = 0; i < vocab; ++i) {
     const double log_q = mode[i] - log_z, log_p = against[i] - log_z_against;
-    c.kl += std::exp(log_p) * (log_p - log_q);
+    if (const double p = std::exp(log_p); p > 0) c.kl += p * (log_p - log_q);  // a token that cannot come adds nothing
   }
   c.nll = log_z - mode[next];
   c.nll_against = log_z_against - against[next];
@@ -139,6 +139,7 @@ base::Status Compare(const Options& o, Context& context) {
   HB_ASSIGN_OR_RETURN(auto runner, ScoringRunner(std::move(mode), o.model.kv_cache_dtype, documents));
   HB_ASSIGN_OR_RETURN(auto runner_against, ScoringRunner(std::move(against), o.model.kv_cache_dtype, documents));
   HB_ASSIGN_OR_RETURN(const Comparison c, CompareAll(*runner, *runner_against, documents));
+  if (!std::isfinite(c.kl + c.nll + c.nll_against)) return base::Fail(base::ErrorCode::kInternal, "logits are not finite");
   const double n = static_cast<double>(c.tokens);
   base::Json out = base::Json::MakeObject();
   out.Set("mean_kl", c.kl / n);

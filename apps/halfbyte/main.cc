@@ -1,5 +1,6 @@
 // halfbyte: parses the command line, runs one subcommand, turns its Status into an exit code (0 fine, 1 failed, 2 wrong usage).
 #include <cstdio>
+#include <new>
 #include <sstream>
 
 #include "base/log.h"
@@ -48,7 +49,12 @@ int main(int argc, char** argv) {
   }
   base::SetLogLevel(context.quiet ? base::LogLevel::kWarning : *base::ParseLogLevel(log_level));
   if (!context.command) return 2;
-  const base::Status status = context.command();
+  base::Status status;
+  try {
+    status = context.command();
+  } catch (const std::bad_alloc&) {  // of a container; large buffers say so themselves
+    status = base::Fail(base::ErrorCode::kOutOfMemory, "out of memory");
+  }
   const base::Status written = context.out.Finish();  // what was written before an error is still shown
   return ExitCode(status ? written : status);
 }

@@ -46,6 +46,13 @@ TEST(Generate, AnswersAWordProblemWithTheLoadReport) {
   EXPECT_EQ(RunProgram({"generate", "--chat", "--prompt", kProblem, "-q"}).err, "");
 }
 
+// The cache is for as many tokens as the model can have, whatever is asked for.
+TEST(Generate, MoreTokensThanTheModelHasAreAskedFor) {
+  const Json j = RunJson({"generate", "--chat", "--prompt", kProblem, "--json", "-q", "--max-tokens", "1000000000"});
+  EXPECT_EQ(j.Find("finish_reason")->as_string(), "stop");
+  EXPECT_THAT(j.Find("text")->as_string(), HasSubstr("#### 12"));
+}
+
 TEST(Generate, JsonFromTokensNeedsNoTokenizer) {
   const test::GoldenFile expected = test::ReadGolden(kTiny + "/expected.safetensors");
   std::vector<int64_t> prompt = expected.at("input_ids").As<int64_t>(), greedy = expected.at("greedy").As<int64_t>();
