@@ -85,8 +85,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::string error_;
 };
 
-// Replaces bare Infinity / -Infinity / NaN outside strings by 1e999-like text that stays a number token for the parser.
-// The parser then reports them as out of range, so they are written as the strings "__inf__" and turned back afterwards.
+// Writes bare Infinity, -Infinity and NaN outside strings as strings of our own, which RestoreNonfinite turns into numbers after the parse. (As number
+// text they would not survive: the parser refuses 1e999 as out of range.)
 std::string QuoteNonfinite(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 16);
