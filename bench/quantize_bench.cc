@@ -6,7 +6,8 @@
 // quantize into a reused buffer. Rows: in memory (the buffer is already there) and from the page cache. Before and after each
 // measurement a probe reads memory with the same threads; the share is bytes moved (2 read, 0.5625 written an element) over the
 // better probe. "a core" is elements per second of processor time, which tells the kernel's speed also where other work shares the
-// cores. Medians over --repeat. At the end the error of each contract on Gaussian weights.
+// cores. Medians over --repeat. At the end the error of each contract on Gaussian weights
+// (with --mib 0 nothing else).
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -186,7 +187,7 @@ Options Parse(int argc, char** argv) {
   return o;
 }
 
-void Main(const Options& options) {
+void Measure(const Options& options) {
   Bench bench(options);
   for (const kernels::WeightQuantizer* q : kernels::WeightQuantizers()) {
     if (!options.variant.empty() ? options.variant != q->name : std::string(q->name) == "scalar") continue;
@@ -194,6 +195,10 @@ void Main(const Options& options) {
       for (bool from_file : {false, true}) bench.Measure(*q, row, from_file);
     }
   }
+}
+
+void Main(const Options& options) {
+  if (options.mib > 0) Measure(options);
   PrintErrors();
 }
 

@@ -5,6 +5,14 @@ cd "$(dirname "$0")/.."
 venv=build/oracles
 [ -x $venv/bin/pip ] || python3 -m venv $venv
 
+# What `quantize` writes, read by ModelOpt and compressed-tensors and run by transformers; the demo model, and the reference models where they stand beside.
+$venv/bin/pip -q install torch compressed-tensors nvidia-modelopt transformers safetensors requests
+models=(demo)
+for m in producers/source-bf16 models/mixtral models/mixtral-fp8-block models/qwen3_moe-fp8-tensor models/qwen3_moe-fp8-channel; do
+  if [ -d "../shared/reference/$m" ]; then models+=("../shared/reference/$m"); fi
+done
+$venv/bin/python tests/convert/decode_oracles.py build/release/bin/halfbyte "${models[@]}"
+
 # serve FLAGS...: a server over the demo model; its address is in $url.
 work=$(mktemp -d); servers=()
 trap 'kill "${servers[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT

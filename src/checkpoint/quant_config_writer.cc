@@ -5,24 +5,15 @@
 #include <map>
 #include <set>
 
+#include "checkpoint/config_json.h"
 #include "checkpoint/exclude_list.h"
 
 namespace halfbyte::checkpoint {
 namespace {
 
 using base::Json;
-
-Json Strings(const std::vector<std::string>& names) {
-  Json list = Json::MakeArray();
-  for (const std::string& n : names) list.Push(n);
-  return list;
-}
-
-Json Producer(const WrittenQuant& written) {
-  Json producer(Json::Object{{"name", "halfbyte"}, {"version", written.version}});
-  for (const auto& [key, value] : written.settings) producer.Set(key, value);
-  return producer;
-}
+using internal::Producer;
+using internal::Strings;
 
 // ModelOpt's description of a number format inside a config group.
 Json Numbers(int bits, int group_size) {
@@ -92,18 +83,6 @@ Json Groups(const WrittenQuant& written) {
   return groups;
 }
 
-bool IsEmbedding(std::string_view module) {
-  std::string_view last = module.substr(module.rfind('.') + 1);
-  return last == "embed_tokens" || last == "embeddings" || last == "embedding" || last == "wte" || last == "tok_embeddings";
-}
-
-// What compressed-tensors writes of one number format; keys and defaults of its release 0.19.
-Json CompressedNumbers(const WrittenQuant& written, bool activations) {
-  return Json(Json::Object{{"actorder", nullptr}, {"block_structure", nullptr}, {"dynamic", activations ? Json("local") : Json(false)}, {"group_size", written.group_size},
-                           {"num_bits", 4}, {"observer", activations ? "static_minmax" : "memoryless_minmax"}, {"observer_kwargs", Json::MakeObject()},
-                           {"scale_dtype", "torch.float8_e4m3fn"}, {"strategy", "tensor_group"}, {"symmetric", true}, {"type", "float"}, {"zp_dtype", nullptr}});
-}
-
 void MarkInfinity(Json& v) {
   if (v.type() == Json::Type::kDouble && !std::isfinite(v.as_double())) {
     const char* word = std::isnan(v.as_double()) ? "NaN" : v.as_double() > 0 ? "Infinity" : "-Infinity";
@@ -147,18 +126,6 @@ ModelOptConfig MakeModelOptConfig(const WrittenQuant& written) {
   flat.Set("producer", Producer(written));
   flat.Set("quant_method", "modelopt");
   return out;
-}
-
-Json MakeCompressedTensorsConfig(const WrittenQuant& written) {
-  constexpr const char* kFormat = "nvfp4-pack-quantized";
-  Json group(Json::Object{{"format", kFormat}, {"input_activations", written.weight_only ? Json() : CompressedNumbers(written, true)}, {"output_activations", nullptr},
-                          {"targets", Strings({"Linear"})}, {"weights", CompressedNumbers(written, false)}});
-  // Full paths, as the tool itself writes them: no pattern can hit too much. Embeddings are no Linear modules and are not meant by the group.
-  std::vector<std::string> ignore;
-  for (const std::string& module : written.kept) if (!IsEmbedding(module)) ignore.push_back(module);
-  return Json(Json::Object{{"config_groups", Json(Json::Object{{"group_0", std::move(group)}})}, {"format", kFormat}, {"global_compression_ratio", nullptr},
-                           {"ignore", Strings(ignore)}, {"kv_cache_scheme", nullptr}, {"quant_method", "compressed-tensors"}, {"quantization_status", "compressed"},
-                           {"sparsity_config", Json::MakeObject()}, {"transform_config", Json::MakeObject()}, {"version", "0.19.0"}, {"producer", Producer(written)}});
 }
 
 Json WithQuantizationConfig(Json config, Json section) {

@@ -33,7 +33,7 @@ struct ModelOptConfig {
 // Both always, because TensorRT-LLM reads the file and vLLM and SGLang read the section; `group_size` also at the section's top level, where vLLM looks for it.
 ModelOptConfig MakeModelOptConfig(const WrittenQuant& written);
 
-// The section for config.json; `nvfp4-pack-quantized`, W4A4 or W4A16.
+// The section for config.json: `nvfp4-pack-quantized`, W4A4 or W4A16; `mixed-precision` with a group for each FP8 format where layers stay FP8.
 base::Json MakeCompressedTensorsConfig(const WrittenQuant& written);
 
 // The source's config.json with `section` as its quantization_config in place of whatever it had (also inside text_config).

@@ -48,6 +48,7 @@ struct LayerQuant {
   bool weight_only = false;         // activations are not meant to be quantized (W4A16, input_activations null)
   int activation_bits = 0;          // of the quantized activations; 0 where none or not said
   bool pre_quant_scale = false;     // NVFP4_AWQ: activations are multiplied by a pre_quant_scale tensor first
+  bool static_activations = false;  // of a checkpoint that is written: the file holds an activation scale
   friend bool operator==(const LayerQuant&, const LayerQuant&) = default;
 };
 

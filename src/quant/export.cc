@@ -44,11 +44,12 @@ std::vector<Task> MakeTasks(const ExportPlan& plan) {
   return tasks;
 }
 
-base::Status CopyPiece(const checkpoint::Checkpoint& files, const Task& task, std::vector<std::byte>& buffer, checkpoint::SafetensorsWriter& writer, WorkCounters& counters) {
+base::Status CopyPiece(const checkpoint::Checkpoint& files, const ExportPlan& plan, const Task& task, std::vector<std::byte>& buffer, checkpoint::SafetensorsWriter& writer, WorkCounters& counters) {
   buffer.resize(task.bytes);
   HB_RETURN_IF_ERROR(files.ReadRange(*task.entry, task.begin, buffer));
   counters.bytes_read += static_cast<int64_t>(task.bytes);
-  return writer.Write(task.entry->name, buffer, task.begin);
+  const auto renamed = plan.renamed.find(task.entry);
+  return writer.Write(renamed == plan.renamed.end() ? task.entry->name : renamed->second, buffer, task.begin);
 }
 
 // config.json with its section, hf_quant_config.json, and the source's other files.
@@ -84,7 +85,7 @@ base::Result<ExportStats> RunExport(const checkpoint::Checkpoint& files, const E
     auto worker = std::make_shared<UnitWorker>(files, plan.load, sink, counters, *run.quantizer);
     auto buffer = std::make_shared<std::vector<std::byte>>();
     return [&, worker, buffer](size_t i) {
-      return tasks[i].entry ? CopyPiece(files, tasks[i], *buffer, writer, counters) : worker->Run(plan.load.units[tasks[i].unit]);
+      return tasks[i].entry ? CopyPiece(files, plan, tasks[i], *buffer, writer, counters) : worker->Run(plan.load.units[tasks[i].unit]);
     };
   };
   HB_RETURN_IF_ERROR(RunInOrder(tasks.size(), run.workers > 0 ? run.workers : platform::AllowedThreads(), make, [&] { progress.Maybe(); }));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "quant/fp8_respelling.h"
 #include "quant/kept_modules.h"
 #include "quant/plan_report.h"
 
@@ -12,7 +13,8 @@ namespace {
 using tensor::DType;
 using tensor::Shape;
 
-bool IsWritten(const PlannedMatrix& m) { return m.target.is_nvfp4(); }
+// NVFP4 with AWQ factors is copied as it is, factors and all.
+bool IsWritten(const PlannedMatrix& m) { return m.target.is_nvfp4() && !m.source.pre_scale; }
 
 // The stem under which the files hold a matrix: its own, or that of a stacked tensor.
 TensorId StemOf(const checkpoint::NameMap& names, const PlannedMatrix& m) {
@@ -83,6 +85,17 @@ void Declare(const ExportedMatrix& e, const SourceMatrix& m, ExportPlan& plan) {
   declare(d.outer, DType::kF32, scalar);
 }
 
+// NVFP4 that is copied because no load reads or runs it (MTP layers, matrices with AWQ factors) keeps its names, and those must be the dialect's.
+base::Status CheckCopiedNvfp4(const ExportPlan& plan) {
+  for (const TensorEntry* entry : plan.copied) {
+    const auto part = checkpoint::SplitTensorName(entry->name).part;
+    if (part == TensorPart::kWeightScale2 || part == TensorPart::kPreQuantScale)
+      return base::Fail(base::Error(base::ErrorCode::kUnsupported, base::StrCat("tensor ", entry->name, ": NVFP4 in ModelOpt's form that is only carried over cannot be described in compressed-tensors' words"))
+                            .Hint("use --format modelopt"));
+  }
+  return {};
+}
+
 }  // namespace
 
 const Nvfp4Dialect& DialectOf(ExportFormat format) {
@@ -139,9 +152,10 @@ base::Result<ExportPlan> MakeExportPlan(const checkpoint::Checkpoint& files, con
   }
   AddKeptModules(files, plan.copied, source_options, plan.config, plan.load.warnings);
   if (plan.load.tied) plan.config.kept.emplace_back(checkpoint::SplitTensorName(names.ExampleName({TensorRole::kLmHead, -1, -1}, TensorPart::kWeight)).stem);
-  if (options.format == ExportFormat::kCompressedTensors && !plan.config.kept_quantized.empty())
-    return base::Fail(base::Error(base::ErrorCode::kUnsupported, base::StrCat("compressed-tensors output of a source whose kept layers are quantized in another way (", plan.config.kept_quantized.front().first, ": ",
-                                  plan.config.kept_quantized.front().second.label, ")")).Hint("use --format modelopt, which can say so"));
+  if (options.format == ExportFormat::kCompressedTensors) {
+    HB_RETURN_IF_ERROR(CheckCopiedNvfp4(plan));
+    HB_RETURN_IF_ERROR(RespellKeptFp8(files, plan));
+  }
   return plan;
 }
 

@@ -3,7 +3,8 @@
 // A tensor of the source is either replaced or copied byte for byte, never decoded and written again:
 //   replaced   the weights (with all their scales) of matrices that become NVFP4, or are NVFP4 already and change their dialect or their stack:
 //              one 2-D matrix an expert, named like the source's module
-//   copied     everything else: dense layers (FP8 ones with their scales), norms, biases, KV scales, MTP layers, vision towers
+//   copied     everything else: dense layers (FP8 ones with their scales), norms, biases, KV scales, MTP layers, vision towers. In compressed-tensors' dialect
+//              the scales of FP8 layers get the names and shapes it wants, with the same bytes
 #pragma once
 
 #include <map>
@@ -56,6 +57,7 @@ struct ExportPlan {
   QuantPlan load;                              // its units hold the written matrices only
   std::map<TensorId, ExportedMatrix> written;
   std::vector<const TensorEntry*> copied;      // in file order
+  std::map<const TensorEntry*, std::string> renamed;   // copied under another name
   std::vector<checkpoint::TensorDeclaration> tensors;  // all that is written, in the source's order
   checkpoint::WrittenQuant config;
   ExportFormat format = ExportFormat::kModelopt;

@@ -41,6 +41,7 @@ LayerQuant QuantOf(const Format& f, bool static_activations) {
     q.algo = f.outer == Outer::kPerRow ? QuantAlgo::kFp8Channel : QuantAlgo::kFp8Tensor;
   }
   q.weight_only = q.algo == QuantAlgo::kFp8Block && !static_activations;  // FP8_PB_WO
+  q.static_activations = static_activations;
   return q;
 }
 

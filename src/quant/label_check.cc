@@ -99,9 +99,9 @@ base::Result<std::optional<std::string>> LabelDisagreement(const QuantMetadata& 
 
 bool IsWeightOnly(const QuantMetadata& metadata, const std::vector<SourceMatrix>& matrices) {
   const LayerQuant& label = metadata.experts ? *metadata.experts : metadata.main;
-  const bool said = label.weight_only || (!metadata.layers.empty() && std::all_of(metadata.layers.begin(), metadata.layers.end(), [](const auto& l) {
-                      return l.second.algo != QuantAlgo::kNvfp4 || l.second.weight_only;
-                    }));
+  auto no_w4a4 = [](const LayerQuant& q) { return q.algo != QuantAlgo::kNvfp4 || q.weight_only; };
+  const bool said = label.weight_only || (!metadata.layers.empty() && std::all_of(metadata.layers.begin(), metadata.layers.end(), [&](const auto& l) { return no_w4a4(l.second); })) ||
+                    (!metadata.groups.empty() && std::all_of(metadata.groups.begin(), metadata.groups.end(), [&](const auto& g) { return no_w4a4(g.quant); }));
   bool any = false;
   for (const SourceMatrix& m : matrices) {
     if (!checkpoint::IsExpertRole(m.id.role)) continue;

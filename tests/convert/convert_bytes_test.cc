@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "checkpoint/exclude_list.h"
 #include "convert/convert_support.h"
 
 namespace halfbyte::test {
@@ -100,6 +102,66 @@ TEST(ConvertBytes, WholeCheckpointsOfModelOpt) {
   ExpectProducersBytes("modelopt-nvfp4-all", options);
   options.weight_only = true;
   ExpectProducersBytes("modelopt-w4a16", options);
+}
+
+// Everything in `theirs` stands in `ours` with the same value, but for what a producer says of itself and the exclude lists.
+void ExpectKeys(const base::Json& ours, const base::Json& theirs, const std::string& path) {
+  if (path.ends_with(".producer") || path.ends_with(".ignore") || path.ends_with(".exclude_modules")) return;
+  if (!theirs.is_object()) { EXPECT_EQ(ours, theirs) << path; return; }
+  for (const auto& [key, value] : theirs.as_object()) {
+    const base::Json* own = ours.Find(key);
+    ASSERT_NE(own, nullptr) << path << "." << key;
+    ExpectKeys(*own, value, path + "." + key);
+  }
+}
+std::vector<std::string> Names(const base::Json& list) {
+  std::vector<std::string> out;
+  for (const base::Json& e : list.as_array()) out.push_back(e.as_string());
+  return out;
+}
+// Both configuration files of the demo model against those that ModelOpt wrote: every key, and exclude lists that name the same modules for each reader.
+TEST(ConvertBytes, ConfigurationFilesOfModelOpt) {
+  HB_NEED_SHARED_REFERENCE();
+  const fs::path demo = fs::path(HALFBYTE_SOURCE_DIR) / "models" / "demo";
+  const struct { const char* folder; bool dense, weight_only; } cases[] = {{"demo-modelopt-config", false, false}, {"demo-modelopt-w4a16-experts-config", false, true}, {"demo-modelopt-w4a16-config", true, true}};
+  for (const auto& c : cases) {
+    quant::ExportOptions options = Modelopt();
+    options.dense = c.dense;
+    options.weight_only = c.weight_only;
+    TemporaryFolder t;
+    MustQuantize(demo, t.path() / "out", options);
+    const base::Json config = FileJson(t.path() / "out" / "config.json"), file = FileJson(t.path() / "out" / "hf_quant_config.json");
+    const base::Json their_config = FileJson(checkpoint::SharedReference() / c.folder / "config.json"), their_file = FileJson(checkpoint::SharedReference() / c.folder / "hf_quant_config.json");
+    const base::Json &section = *config.Find("quantization_config"), &their_section = *their_config.Find("quantization_config");
+    ExpectKeys(section, their_section, "config.json");
+    ExpectKeys(file, their_file, "hf_quant_config.json");
+    EXPECT_EQ(section.Find("group_size")->as_int(), 16);
+    EXPECT_EQ(section.Find("producer")->Find("name")->as_string(), "halfbyte");
+    const base::Json source = FileJson(demo / "config.json");
+    for (const auto& [key, value] : source.as_object()) EXPECT_EQ(*config.Find(key), value) << "the rest of config.json is the source's: " << key;
+
+    std::set<std::string> modules = {"lm_head"};
+    for (const auto& [name, tensor] : ReadFolder(demo)) if (tensor.shape.size() == 2) modules.insert(name.substr(0, name.rfind(".weight")));
+    ASSERT_EQ(modules.size(), 2u + 6 * (4 + 1 + 16 * 3));
+    const std::vector<std::string> ours = Names(*section.Find("ignore")), theirs = Names(*their_section.Find("ignore"));
+    EXPECT_EQ(ours, Names(*file.Find("quantization")->Find("exclude_modules")));
+    for (auto reader : {checkpoint::ExcludeReader::kVllm, checkpoint::ExcludeReader::kSglang, checkpoint::ExcludeReader::kTensorRtLlm})
+      for (const std::string& m : modules) EXPECT_EQ(checkpoint::Excludes(reader, ours, m), checkpoint::Excludes(reader, theirs, m)) << c.folder << " " << m;
+  }
+}
+
+// ModelOpt's own files converted again: every byte passes through, also measured activation scales.
+TEST(ConvertBytes, NVFP4SourcesPassThrough) {
+  HB_NEED_SHARED_REFERENCE();
+  for (const char* producer : {"modelopt-nvfp4-experts", "modelopt-nvfp4-all", "modelopt-w4a16"}) {
+    const fs::path in = checkpoint::SharedReference() / "producers" / producer;
+    for (const quant::ExportOptions& options : {Modelopt(Flavour::kCpu), Modelopt(Flavour::kCuda), Online()}) {
+      TemporaryFolder t;
+      const auto stats = MustQuantize(in, t.path() / "out", options);
+      EXPECT_EQ(stats.converted, 0);
+      ExpectSameTensors(ReadFolder(in), ReadFolder(t.path() / "out"));
+    }
+  }
 }
 
 // Compressed-tensors' own conversion of the source differs (its global scale is made in BF16); the names, types and shapes must not.

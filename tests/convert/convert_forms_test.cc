@@ -189,10 +189,80 @@ TEST_F(ConvertForms, ModeloptToCompressedTensorsAndBack) {
   EXPECT_FALSE(fs::exists(t_.path() / "compressed" / "hf_quant_config.json"));
 }
 
-TEST_F(ConvertForms, CompressedTensorsCannotHoldFp8Beside) {
+// Dense layers that stay FP8: groups of their own, scales under the dialect's names and shapes with the source's bytes, and the same model.
+TEST_F(ConvertForms, CompressedTensorsWithFp8Beside) {
   HB_NEED_SHARED_REFERENCE();
-  EXPECT_THAT(model::ErrorOf(Quantize(checkpoint::SharedReference() / "models" / "mixtral-fp8-block", t_.path() / "out", CompressedTensors())), HasSubstr("use --format modelopt"));
-  EXPECT_FALSE(fs::exists(t_.path() / "out"));
+  const struct { const char* source; const char* strategy; std::vector<int64_t> q_scale; } cases[] = {
+      {"models/mixtral-fp8-block", "block", {2, 2}}, {"models/qwen3_moe-fp8-tensor", "tensor", {1}}, {"models/qwen3_moe-fp8-channel", "channel", {64, 1}}, {"producers/modelopt-fp8", "tensor", {1}}};
+  for (const auto& c : cases) {
+    const fs::path in = checkpoint::SharedReference() / c.source, out = Convert(in, CompressedTensors()), modelopt = Convert(in, Modelopt(), "modelopt");
+    const GoldenFile source = ReadFolder(in), got = ReadFolder(out);
+    int kept = 0;
+    for (const auto& [name, tensor] : source) {
+      if (name.find(".experts.") != name.npos) continue;
+      const std::string now = name.ends_with("_inv") ? name.substr(0, name.size() - 4) : name;
+      ASSERT_TRUE(got.count(now)) << now;
+      EXPECT_TRUE(got.at(now).bytes == tensor.bytes) << now;
+      kept += tensor.dtype == "F8_E4M3";
+    }
+    EXPECT_GT(kept, 0);
+    EXPECT_EQ(got.at("model.layers.0.self_attn.q_proj.weight_scale").shape, c.q_scale) << c.source;
+    const base::Json config = FileJson(out / "config.json"), &section = *config.Find("quantization_config");
+    EXPECT_EQ(section.Find("format")->as_string(), "mixed-precision");
+    const base::Json& fp8 = *section.Find("config_groups")->Find("group_1");
+    EXPECT_EQ(fp8.Find("weights")->Find("strategy")->as_string(), c.strategy);
+    EXPECT_EQ(fp8.Find("targets")->as_array().size(), static_cast<size_t>(kept));
+    EXPECT_LT(section.Find("config_groups")->Find("group_0")->Find("targets")->as_array().size(), 8u) << "one pattern for the experts of a layer and part";
+    model::LoadSettings settings = model::Mode("w4a16");
+    settings.device = "reference";
+    const std::vector<float> a = Logits(out, settings, {5, 17, 80}), b = Logits(modelopt, settings, {5, 17, 80});
+    // The experts' FP32 scales are reciprocals in one of them and may be an ulp off.
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << c.source;
+  }
+}
+// One expert's gate and up in NVFP4_AWQ's form.
+TinyModel WithAwq() {
+  TinyModel m;
+  for (const char* part : {"gate", "up"}) {
+    const std::string stem = Expert(1, part);
+    m.Set(stem + ".weight", "U8", "[16,16]", std::string(256, '\x22'));
+    m.Set(stem + ".weight_scale", "F8_E4M3", "[16,2]", std::string(32, '\x38'));
+    m.Set(stem + ".weight_scale_2", "F32", "[]", checkpoint::FloatBytes({0.5f}));
+    m.Set(stem + ".pre_quant_scale", "BF16", "[32]", model::Bf16Of(std::vector<float>(32, 2.0f)));
+  }
+  return m;
+}
+// Matrices with AWQ factors are carried over with them, and the configuration says so.
+TEST_F(ConvertForms, AwqFactorsAreCarriedOver) {
+  const fs::path in = Write(WithAwq()), out = Convert(in, Modelopt());
+  const GoldenFile before = ReadFolder(in), after = ReadFolder(out);
+  EXPECT_EQ(stats_.converted, 4);
+  for (const char* part : {"gate", "up"})
+    for (const char* ending : {".weight", ".weight_scale", ".weight_scale_2", ".pre_quant_scale"}) {
+      const std::string name = Expert(1, part, ending);
+      ASSERT_TRUE(after.count(name)) << name;
+      EXPECT_TRUE(after.at(name).bytes == before.at(name).bytes) << name;
+    }
+  const base::Json config = FileJson(out / "hf_quant_config.json");
+  EXPECT_EQ(config.Find("quantization")->Find("quant_algo")->as_string(), "NVFP4_AWQ");
+  EXPECT_EQ(Logits(in, model::Mode("w4a16"), {1, 2, 3}).size(), 3u * 48);
+  EXPECT_FALSE(Logits(out, model::Mode("w4a16"), {1, 2, 3}).empty());
+}
+TEST_F(ConvertForms, WhatCompressedTensorsHasNoFormForIsRefusedByName) {
+  const std::string q = "model.layers.0.self_attn.q_proj";
+  TinyModel e5m2, power, packed;
+  e5m2.Set(q + ".weight", "F8_E5M2", "[32,32]", std::string(1024, '\x3c'));
+  e5m2.Set(q + ".weight_scale", "F32", "[]", checkpoint::FloatBytes({0.5f}));
+  power.Set(q + ".weight", "F8_E4M3", "[32,32]", std::string(1024, '\x38'));
+  power.Set(q + ".weight_scale_inv", "F8_E8M0", "[1,1]", "\x7e");
+  TinyModel awq = WithAwq();
+  for (const auto& [m, what] : {std::pair{&e5m2, "q_proj.weight: compressed-tensors has no form for F8_E5M2"}, {&power, "q_proj.weight_scale_inv: compressed-tensors has no form for F8_E8M0 scales"},
+                                {&awq, "NVFP4 in ModelOpt's form that is only carried over"}}) {
+    fs::remove_all(t_.path() / "out");
+    EXPECT_THAT(model::ErrorOf(Quantize(Write(*m), t_.path() / "out", CompressedTensors())), testing::AllOf(HasSubstr(what), HasSubstr("--format modelopt")));
+    EXPECT_FALSE(fs::exists(t_.path() / "out"));
+    Convert(t_.path() / "in", Modelopt());
+  }
 }
 
 }  // namespace

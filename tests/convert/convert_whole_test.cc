@@ -50,7 +50,6 @@ TEST(ConvertWhole, ConvertingTwiceChangesNothing) {
       const quant::ExportOptions options = For(folder, base);
       TemporaryFolder t;
       auto first = Quantize(folder, t.path() / "once", options);
-      if (!first && options.format == quant::ExportFormat::kCompressedTensors && first.error().code() == base::ErrorCode::kUnsupported) continue;  // FP8 beside NVFP4
       ASSERT_TRUE(first) << folder << ": " << first.error().ToString();
       const auto second = MustQuantize(t.path() / "once", t.path() / "twice", options);
       EXPECT_EQ(second.converted, 0) << folder;
@@ -98,6 +97,33 @@ TEST(ConvertWhole, OnlineOutputRunsLikeTheSource) {
         ASSERT_EQ(source.size(), converted.size());
         EXPECT_EQ(std::memcmp(source.data(), converted.data(), source.size() * sizeof(float)), 0) << folder << " " << mode << " on " << device;
       }
+  }
+}
+
+// The codes, block scales and FP32 scales that a converting load packs are those that `--contract online` writes, and what a load of those packs.
+TEST(ConvertWhole, WhatIsLoadedOnlineIsWhatIsWritten) {
+  for (const fs::path& folder : AllModels()) {
+    if (!HasExperts(folder)) continue;
+    TemporaryFolder t;
+    const auto loaded = model::Convert(folder, model::Mode("w4a16"));
+    ASSERT_TRUE(loaded) << folder << ": " << loaded.error().ToString();
+    MustQuantize(folder, t.path() / "out", Online());
+    const auto again = model::Convert(t.path() / "out", model::Mode("w4a16"));
+    const auto written = model::Prepare(t.path() / "out", model::Mode("w4a16"), "cpu");
+    ASSERT_TRUE(again && written) << again.error().ToString();
+    const GoldenFile file = ReadFolder(t.path() / "out");
+    int compared = 0;
+    for (const auto& [id, matrix] : loaded->matrices) {
+      EXPECT_TRUE(again->matrices.at(id) == matrix) << folder << ": " << id.ToString();
+      if (!matrix.format.is_nvfp4()) continue;
+      const std::string& weight = written->plan.Find(id)->source.weight->name;
+      const std::string stem = weight.substr(0, weight.rfind(".weight"));
+      auto bytes = [&](const char* ending) { const GoldenTensor& g = file.at(stem + ending); return std::string(g.bytes.begin(), g.bytes.end()); };
+      EXPECT_TRUE(bytes(".weight") == matrix.elements && bytes(".weight_scale") == matrix.block_scales) << folder << ": " << stem;
+      EXPECT_EQ(file.at(stem + ".weight_scale_2").Floats(), matrix.outer) << folder << ": " << stem;
+      ++compared;
+    }
+    EXPECT_GE(compared, 9) << folder;
   }
 }
 

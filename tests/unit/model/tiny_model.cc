@@ -101,7 +101,7 @@ base::Result<Converted> Convert(const std::filesystem::path& folder, const LoadS
   out.vectors = std::move(sink.vectors);
   out.plan = std::move(prepared.plan);
   // Entries point into the files, which are closed now.
-  for (quant::PlannedMatrix& m : out.plan.matrices) m.source.weight = m.source.scale = m.source.outer = m.source.input_scale = nullptr;
+  for (quant::PlannedMatrix& m : out.plan.matrices) m.source.weight = m.source.scale = m.source.outer = m.source.input_scale = m.source.pre_scale = nullptr;
   for (quant::SourceVector& v : out.plan.vectors) v.entry = nullptr;
   return out;
 }
