@@ -17,7 +17,7 @@ echo "$row"
 while IFS='|' read -r name bench_name flags; do
   rm -rf "$out/m"
   # shellcheck disable=SC2086
-  "$program" quantize -q --model "$model" --out "$out/m" $flags
+  "$program" quantize -q --model "$model" --out "$out/m" $flags > /dev/null
   row="| \`$flags\`$name | $(grep "^$bench_name *relative" <<< "$errors" | sed 's/.*RMSE \([0-9.]*\).*/\1/') |"
   for d in "$@"; do row+=" $(perplexity "$out/m" "$d" w4a16) |"; done
   echo "$row"

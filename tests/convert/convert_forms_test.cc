@@ -107,6 +107,24 @@ TEST_F(ConvertForms, MtpLayersAreCarriedOver) {
       for (const char* mode : {"w4a16", "modelopt_fp4"}) EXPECT_FALSE(Logits(out, model::Mode(mode), {1, 2, 3}).empty()) << "runs without drafting";
     }
 }
+// The same where the main experts are NVFP4 already.
+TEST_F(ConvertForms, MtpLayersBehindNvfp4Experts) {
+  const fs::path first = Convert(Write(TinyModel({.layers = 2, .experts = 4})), Modelopt(), "first");
+  TinyModel m({.layers = 2, .experts = 4});
+  m.config = FileJson(first / "config.json");
+  m.config.Set("num_nextn_predict_layers", 1);
+  m.tensors.clear();
+  for (const auto& [name, t] : ReadFolder(first)) {
+    std::string shape;
+    for (int64_t d : t.shape) shape += (shape.empty() ? "" : ",") + std::to_string(d);
+    m.tensors.push_back({name, t.dtype, "[" + shape + "]", std::string(t.bytes.begin(), t.bytes.end())});
+  }
+  AddMtp(m.tensors, "model.layers.2.", true);
+  const fs::path in = Write(m), out = Convert(in, Modelopt());
+  EXPECT_EQ(stats_.converted, 0);
+  ExpectSameTensors(ReadFolder(in), ReadFolder(out));
+  ExpectMtpKept(in, out, "model.layers.2.", 18);
+}
 TEST_F(ConvertForms, MtpInAFileOfItsOwn) {
   TinyModel m({.layers = 2, .experts = 4});
   const fs::path in = Write(m);
