@@ -1,14 +1,19 @@
 // Loading with conversion never holds the 16-bit model: a Qwen3-MoE of 2.2 GB in BF16 with wide experts is loaded in a process of its own, whose peak
 // resident size must stay below
 //     packed weights + two experts' sources for each worker + 256 MiB.
-// Prints what the load reached (parameters/s, GB/s) for one and for two workers, or for those given: peak_memory 1 2 4 8 16.
+// Prints what the load reached (parameters/s, GB/s) for one and for two workers, or for those given: peak_memory 1 2 4 8 16; and beside it what it cannot
+// do without, each alone: reading the file, and first use of the memory for the packed weights (the kernel zeroes it).
+//   peak_memory --write FOLDER   writes the model and keeps it (tools/measure_conversion.py)
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,6 +23,7 @@
 #include "model/load.h"
 #include "platform/memory.h"
 #include "platform/parallel.h"
+#include "tensor/buffer.h"
 
 namespace halfbyte {
 namespace {
@@ -98,6 +104,37 @@ double CpuSeconds() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
+template <typename Body>
+double Seconds(const Body& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// All bytes of the file into one buffer a worker.
+void ReadAlone(const fs::path& file, int threads) {
+  constexpr int64_t kChunk = int64_t{4} << 20;
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int64_t chunks = (static_cast<int64_t>(fs::file_size(file)) + kChunk - 1) / kChunk;
+  platform::ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t worker = begin; worker < end; ++worker) {
+      std::vector<char> buffer(kChunk);
+      for (int64_t i = worker; i < chunks; i += threads)
+        if (::pread(fd, buffer.data(), kChunk, i * kChunk) <= 0) std::abort();
+    }
+  });
+  ::close(fd);
+}
+
+// First use of so much memory.
+void TouchAlone(int64_t bytes) {
+  constexpr int64_t kPage = 4096, kChunk = int64_t{2} << 20;
+  auto memory = tensor::Buffer::Host(static_cast<size_t>(bytes));
+  if (!memory) std::abort();
+  auto* p = memory->as<volatile char>();
+  platform::ParallelFor(bytes / kChunk, 1, [&](int64_t begin, int64_t end) { for (int64_t at = begin * kChunk; at < end * kChunk; at += kPage) p[at] = 1; });
+}
+
 // In the child: loads and prints one line of JSON.
 int LoadAndReport(const char* folder, int threads) {
   const uint64_t before = platform::PeakResidentBytes();
@@ -116,6 +153,8 @@ int LoadAndReport(const char* folder, int threads) {
   out.Set("cpu_seconds", CpuSeconds() - cpu_before);
   out.Set("parameters", loaded->stats.parameters);
   out.Set("bytes_read", loaded->stats.bytes_read);
+  out.Set("read_alone", Seconds([&] { ReadAlone(fs::path(folder) / "model.safetensors", threads); }));
+  out.Set("touch_alone", Seconds([&] { TouchAlone(loaded->packed_bytes); }));
   std::printf("%s\n", out.Dump().c_str());
   return 0;
 }
@@ -153,9 +192,9 @@ TEST(PeakMemory, PackedWeightsAndTwoExpertsAWorker) {
     ASSERT_TRUE(r.is_object());
     const int64_t peak = r.Find("peak")->as_int(), packed = r.Find("packed")->as_int(), bound = packed + 2 * kExpertBytes * threads + kFixedBytes;
     const double seconds = r.Find("seconds")->as_double(), parameters = static_cast<double>(r.Find("parameters")->as_int());
-    std::printf("%d worker%s: %.3f G parameters/s (%.3f for a second of one core's time), %.2f GB/s, %.2f s; peak %.1f MB = packed %.1f + %.1f MB (of which %.1f MB before the load; bound packed + %.1f MB)\n", threads, threads > 1 ? "s" : "",
+    std::printf("%d worker%s: %.3f G parameters/s (%.3f for a second of one core's time), %.2f GB/s, %.2f s; peak %.1f MB = packed %.1f + %.1f MB (of which %.1f MB before the load; bound packed + %.1f MB); alone: reading %.2f s, first use of the packed memory %.2f s\n", threads, threads > 1 ? "s" : "",
                 parameters / 1e9 / seconds, parameters / 1e9 / r.Find("cpu_seconds")->as_double(), static_cast<double>(r.Find("bytes_read")->as_int()) / 1e9 / seconds, seconds, static_cast<double>(peak) / 1e6,
-                static_cast<double>(packed) / 1e6, static_cast<double>(peak - packed) / 1e6, static_cast<double>(r.Find("before")->as_int()) / 1e6, static_cast<double>(bound - packed) / 1e6);
+                static_cast<double>(packed) / 1e6, static_cast<double>(peak - packed) / 1e6, static_cast<double>(r.Find("before")->as_int()) / 1e6, static_cast<double>(bound - packed) / 1e6, r.Find("read_alone")->as_double(), r.Find("touch_alone")->as_double());
     EXPECT_LE(peak, bound);
     // The figures are plausible: everything was read, and the packed model is what the peak mostly is.
     EXPECT_GE(r.Find("bytes_read")->as_int(), int64_t{2} << 30);
@@ -169,6 +208,7 @@ TEST(PeakMemory, PackedWeightsAndTwoExpertsAWorker) {
 
 int main(int argc, char** argv) {
   if (argc == 4 && std::string(argv[1]) == "--load") return halfbyte::LoadAndReport(argv[2], std::atoi(argv[3]));
+  if (argc == 3 && std::string(argv[1]) == "--write") return halfbyte::WriteModel(argv[2]) ? 0 : 1;
   testing::InitGoogleTest(&argc, argv);
   if (argc > 1) halfbyte::g_workers.clear();
   for (int i = 1; i < argc; ++i) halfbyte::g_workers.push_back(std::max(1, std::atoi(argv[i])));
