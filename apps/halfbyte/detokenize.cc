@@ -78,7 +78,7 @@ void RegisterDetokenize(CLI::App& program, Context& context) {
   }, "1,2,3 or [1, 2, 3]; stdin without it");
   command->add_flag("--skip-special-tokens", options->skip_special, "leave out special tokens");
   command->add_flag("--jsonl", options->jsonl,
-                    "each line of stdin is {\"ids\", \"skip_special_tokens\"} and gives one line {\"text\"} or {\"error\"}");
+                    "each line of stdin is {\"ids\", \"skip_special_tokens\"} and gives one line {\"text\"} or {\"error\"}")->excludes(options->ids_option);
   command->callback([options, &context] { context.command = [options, &context] { return Run(*options, context); }; });
 }
 

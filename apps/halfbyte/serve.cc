@@ -54,6 +54,7 @@ base::Result<std::unique_ptr<server::Context>> MakeContext(const Options& o, con
       return base::Fail(base::ErrorCode::kNotFound, "--allow-weight-root ", o.allow_weight_root, ": there is no such folder");
     service.weight_root = o.allow_weight_root;
   }
+  HB_RETURN_IF_ERROR(server::CheckTls(o.http));
   if (!o.api_key_file.empty()) { HB_ASSIGN_OR_RETURN(service.api_keys, server::ReadApiKeys(o.api_key_file)); }
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplate> chat_template;

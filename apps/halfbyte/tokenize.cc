@@ -49,7 +49,7 @@ void RegisterTokenize(CLI::App& program, Context& context) {
   options->text_option = command->add_option("--text", options->text, "the text; stdin without it");
   command->add_flag("--no-special-tokens", options->no_special, "leave out the tokens that the post-processor puts around a text");
   command->add_flag("--jsonl", options->jsonl,
-                    "each line of stdin is {\"text\", \"add_special_tokens\"} and gives one line {\"ids\"} or {\"error\"}");
+                    "each line of stdin is {\"text\", \"add_special_tokens\"} and gives one line {\"ids\"} or {\"error\"}")->excludes(options->text_option);
   command->callback([options, &context] { context.command = [options, &context] { return Run(*options, context); }; });
 }
 

@@ -13,6 +13,7 @@
 #include <csignal>
 
 #include "base/log.h"
+#include "platform/file_reader.h"
 #include "server/api_error.h"
 #include "server/http_message.h"
 #include "server/http_session.h"
@@ -51,7 +52,26 @@ namespace {
 
 asio::ip::address AddressOf(const std::string& host, error_code& error) { return asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error); }
 
+base::Result<std::optional<asio::ssl::context>> MakeTls(const HttpOptions& o) {
+  constexpr uint64_t kMostBytes = 16 << 20;  // a chain has some kB
+  if (o.tls_cert.empty() != o.tls_key.empty()) return base::Fail(base::ErrorCode::kInvalidArgument, "--tls-cert and --tls-key go together");
+  if (o.tls_cert.empty()) return std::nullopt;
+  HB_ASSIGN_OR_RETURN_AT(const std::string cert, platform::ReadWholeFile(o.tls_cert, kMostBytes), "--tls-cert");
+  HB_ASSIGN_OR_RETURN_AT(const std::string key, platform::ReadWholeFile(o.tls_key, kMostBytes), "--tls-key");
+  std::optional<asio::ssl::context> tls(std::in_place, asio::ssl::context::tls_server);
+  error_code error;
+  tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 | asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
+  if (tls->use_certificate_chain(asio::buffer(cert), error)) return base::Fail(base::ErrorCode::kBadFile, "--tls-cert ", o.tls_cert, ": ", error.message());
+  if (tls->use_private_key(asio::buffer(key), asio::ssl::context::pem, error)) return base::Fail(base::ErrorCode::kBadFile, "--tls-key ", o.tls_key, ": ", error.message());
+  return tls;
+}
+
 }  // namespace
+
+base::Status CheckTls(const HttpOptions& options) {
+  HB_RETURN_IF_ERROR(MakeTls(options));
+  return {};
+}
 
 base::Status CheckHost(const std::string& host) {
   error_code error;
@@ -75,14 +95,7 @@ base::Status HttpServer::Impl::Listen() {
 }
 
 base::Status HttpServer::Impl::SetUpTls() {
-  const HttpOptions& o = connections.options;
-  if (o.tls_cert.empty() != o.tls_key.empty()) return base::Fail(base::ErrorCode::kInvalidArgument, "--tls-cert and --tls-key go together");
-  if (o.tls_cert.empty()) return {};
-  tls.emplace(asio::ssl::context::tls_server);
-  error_code error;
-  tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 | asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
-  if (tls->use_certificate_chain_file(o.tls_cert, error)) return base::Fail(base::ErrorCode::kBadFile, "--tls-cert ", o.tls_cert, ": ", error.message());
-  if (tls->use_private_key_file(o.tls_key, asio::ssl::context::pem, error)) return base::Fail(base::ErrorCode::kBadFile, "--tls-key ", o.tls_key, ": ", error.message());
+  HB_ASSIGN_OR_RETURN(tls, MakeTls(connections.options));
   return {};
 }
 

@@ -41,6 +41,8 @@ struct HttpHandler {
 
 // What HttpOptions::host may be: an IP address or "localhost". No name is looked up: it might mean other machines tomorrow.
 base::Status CheckHost(const std::string& host);
+// Whether the files of tls_cert and tls_key can be read and belong together; fine where there are none.
+base::Status CheckTls(const HttpOptions& options);
 
 class HttpServer {
  public:

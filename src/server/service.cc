@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
+#include <sstream>
 
 #include "base/log.h"
+#include "platform/file_reader.h"
 #include "server/api_error.h"
 #include "server/routes.h"
 
@@ -112,8 +113,9 @@ HttpHandler MakeHandler(Context& context) {
 }
 
 base::Result<std::vector<std::string>> ReadApiKeys(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in) return base::Fail(base::ErrorCode::kNotFound, "--api-key-file ", file.string(), ": cannot be read");
+  constexpr uint64_t kMostBytes = 1 << 20;
+  HB_ASSIGN_OR_RETURN_AT(std::string text, platform::ReadWholeFile(file, kMostBytes), "--api-key-file");
+  std::istringstream in(std::move(text));
   std::vector<std::string> keys;
   for (std::string line; std::getline(in, line);) {
     const size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");

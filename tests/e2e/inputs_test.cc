@@ -146,6 +146,15 @@ TEST(Inputs, AnswersAndCachesAreCheckedBeforeLoading) {
 
 TEST(Inputs, WhatServeNeedsIsThereBeforeLoading) {
   EXPECT_THAT(FailureOf({"serve", "--port", "0", "--allow-weight-root", "/no/such/folder"}), AllOf(HasSubstr("--allow-weight-root"), HasSubstr("/no/such/folder")));
+  const TemporaryFolder folder;
+  const std::string text = folder.Write("text", "no certificate").string();
+  for (const char* path : {"/dev/zero", "/no/such/file", "/"})
+    for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{{"--api-key-file", path}, {"--tls-cert", path, "--tls-key", text}, {"--tls-key", path, "--tls-cert", text}}) {
+      std::vector<std::string> arguments = {"serve", "--port", "0"};
+      arguments.insert(arguments.end(), flags.begin(), flags.end());
+      EXPECT_THAT(FailureOf(arguments, {.seconds = 20}), AllOf(HasSubstr(flags[0]), HasSubstr(path))) << testing::PrintToString(flags);
+    }
+  EXPECT_THAT(FailureOf({"serve", "--port", "0", "--tls-cert", text, "--tls-key", text}), AllOf(HasSubstr("--tls-cert"), HasSubstr(text)));
   EXPECT_THAT(FailureOf({"serve", "--port", "0", "--model", kTiny.string()}), AllOf(HasSubstr("no tokenizer.json"), HasSubstr("--skip-tokenizer-init")));
 }
 

@@ -27,7 +27,7 @@ TEST(Usage, CommandsAndFlags) {
            {}, {"frobnicate"}, {"generate"}, {"generate", "--no-such-flag"}, {"generate", "--prompt", "x", "--tokens", "1"}, {"generate", "--prompt", "x", "--exact", "--rounded"},
            {"generate", "--prompt", "x", "surplus"}, {"generate", "--prompt", "x", "--max-tokens", "1", "--max-tokens", "2"}, {"eval"}, {"eval", "logits"}, {"eval", "perplexity"},
            {"eval", "perplexity", "--text", "a", "--documents", "b"}, {"eval", "compare", "--documents", "x"}, {"eval", "gsm8k"}, {"quantize"}, {"bench", "--kernel-filter", "x"},
-           {"quantize", "--out", "x", "--contract", "online", "--ws2", "cpu"}, {"serve", "--tls-cert", "x"}, {"serve", "--max-model-len", "1"}}) {
+           {"quantize", "--out", "x", "--contract", "online", "--ws2", "cpu"}, {"tokenize", "--jsonl", "--text", "x"}, {"detokenize", "--jsonl", "--ids", "1"}, {"serve", "--tls-cert", "x"}, {"serve", "--max-model-len", "1"}}) {
     EXPECT_NE(WrongUsageOf(arguments), "") << testing::PrintToString(arguments);
   }
   EXPECT_THAT(WrongUsageOf({"--log-level", "loud", "devices"}), HasSubstr("--log-level"));
