@@ -38,13 +38,13 @@ TEST(ServerFaults, AReadThatFailsInAReloadLeavesTheOldModel) {
   const int port = server.port();
   auto answer = [&] { return Post(port, "/generate", R"({"input_ids": [5], "sampling_params": {"max_new_tokens": 4}, "return_logprob": true})").json(); };
   const std::string a = answer().Find("meta_info")->Find("output_token_logprobs")->Dump();
-  Client running(port, 60000);
-  running.Send(Client::Request("POST", "/v1/completions", R"({"prompt": "l", "max_tokens": 4000, "ignore_eos": true, "stream": true})"));
+  Client running(port, 120000);
+  running.Send(Client::Request("POST", "/v1/completions", R"({"prompt": "l", "max_tokens": 2000, "ignore_eos": true, "stream": true})"));
   int n = 0;
   for (; n < 1000; ++n) {
     const int before = failed;
     until_failure = n;
-    const Answer update = Post(port, "/update_weights_from_disk", R"({"model_path": "b"})");
+    const Answer update = Client(port, 120000).Ask("POST", "/update_weights_from_disk", R"({"model_path": "b"})");  // the one that succeeds waits for the stream
     until_failure = -1;
     if (failed == before) {  // a reload has fewer reads than that
       EXPECT_EQ(update.status, 200) << update.body;
@@ -63,7 +63,7 @@ TEST(ServerFaults, AReadThatFailsInAReloadLeavesTheOldModel) {
   EXPECT_TRUE(stream.done());
   std::string text;
   for (const base::Json& e : stream.events()) text += e.Find("choices")->as_array().at(0).Find("text")->as_string();
-  EXPECT_EQ(text, std::string(4000, 'l'));
+  EXPECT_EQ(text, std::string(2000, 'l'));
 }
 
 // A cache for 20 blocks under ten requests that want 14 each: some wait, some are put back and computed again, all answers are those they have alone.

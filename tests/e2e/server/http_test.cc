@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <fstream>
+#include <set>
 
 #include "harness.h"
 
@@ -314,6 +316,35 @@ TEST_F(ServerHttp, FloodOfNonsense) {
   ExpectHealthy();
 }
 
+// Every name of docs/server.md's table of metrics, after traffic of a known size; and nothing that the table lacks.
+TEST_F(ServerHttp, MetricsByName) {
+  ServerSettings settings;
+  settings.service.api_keys = {"k"};
+  TestServer& server = Start(settings);
+  const char* key = "authorization: Bearer k\r\n";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Post(port(), "/v1/completions", base::StrCat(R"({"max_tokens": 5, "ignore_eos": true, "prompt": ")", std::string(32, 'l'), "\"}"), key).status, 200);
+  EXPECT_EQ(Post(port(), "/v1/completions", "{}").status, 401);
+  ASSERT_TRUE(server.Idle());
+  const std::string text = "\n" + Get(port(), "/metrics", key).body;
+  std::ifstream in(HALFBYTE_SOURCE_DIR "/docs/server.md");
+  std::string docs((std::istreambuf_iterator<char>(in)), {});
+  docs = docs.substr(docs.find("## Metrics"), docs.find("## Figures") - docs.find("## Metrics"));
+  std::set<std::string> documented, there;
+  for (size_t at = docs.find("| kind"); (at = docs.find('`', at)) != docs.npos;) {
+    const size_t end = docs.find('`', at + 1);
+    documented.insert(docs.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  for (const char* label : {"finished_reason", "status"}) documented.erase(label);
+  constexpr std::string_view kType = "# TYPE halfbyte:";
+  for (size_t at = 0; (at = text.find(kType, at)) != text.npos; at += kType.size()) there.insert(text.substr(at + kType.size(), text.find(' ', at + kType.size()) - at - kType.size()));
+  EXPECT_EQ(there, documented);
+  for (const char* line : {"prompt_tokens_total{model_name=\"chain\"} 96", "generation_tokens_total{model_name=\"chain\"} 15", "time_to_first_token_seconds_count{model_name=\"chain\"} 3",
+                           "inter_token_latency_seconds_count{model_name=\"chain\"} 12", "e2e_request_latency_seconds_count{model_name=\"chain\"} 3", "prefix_cache_hits_total{model_name=\"chain\"} 32",
+                           "request_success_total{finished_reason=\"length\",model_name=\"chain\"} 3", "http_responses_total{status=\"401\"} 1", "num_requests_running{model_name=\"chain\"} 0"})
+    EXPECT_NE(text.find(base::StrCat("\nhalfbyte:", line, "\n")), text.npos) << line << text;
+}
+
 TEST_F(ServerHttp, PageModelsAndTokens) {
   Start();
   const Answer page = Get(port(), "/");
@@ -322,6 +353,7 @@ TEST_F(ServerHttp, PageModelsAndTokens) {
   EXPECT_EQ(page.body.find("http://"), std::string::npos);   // nothing from elsewhere
   EXPECT_EQ(page.body.find("https://"), std::string::npos);
   EXPECT_EQ(Get(port(), "/v1/models").json().Find("data")->as_array().at(0).Find("id")->as_string(), "chain");
+  EXPECT_EQ(Get(port(), "/load_report").status, 200);
   EXPECT_EQ(Get(port(), "/v1/models/%63hain").json().Find("id")->as_string(), "chain");
   EXPECT_EQ(Get(port(), "/v1/models/nobody%").status, 404);
   EXPECT_EQ(Get(port(), "/v1/models/").status, 404);

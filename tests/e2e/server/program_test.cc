@@ -176,6 +176,7 @@ TEST(ServeProgram, ConversationsAreThoseOfGenerate) {
   const std::vector<std::string> questions = {"Olga saves $23 every week for 13 weeks. How many dollars has she?", "Tom has 5 apples and buys 7 more. How many apples has Tom?", "Hello", "What is 12 times 3?",
                                               "A box holds 24 eggs. How many eggs are in 6 boxes?", "Caf\xC3\xA9 \xF0\x9F\x98\x80"};
   const ServeProgram program;
+  EXPECT_NE(Get(program.port(), "/load_report").body.find("experts"), std::string::npos);
   std::vector<std::unique_ptr<Client>> clients;
   auto ask = [&](const std::string& question, bool stream) {
     base::Json message = base::Json::MakeObject(), body = base::Json::MakeObject();
