@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache pkg-config python3
   libboost1.81-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libexpected-dev
-  libtbb-dev libdnnl-dev libpcre2-dev libutf8proc-dev prometheus-cpp-dev liburing-dev libnuma-dev libssl-dev openssl
+  libtbb-dev libpcre2-dev libutf8proc-dev prometheus-cpp-dev libnuma-dev libssl-dev openssl
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
 )
 # clang with its sanitizer run times is needed for the asan, tsan and fuzz presets only.
