@@ -42,21 +42,25 @@ class Respelling {
       if (!scale) continue;
       const bool mx = quant.algo == QuantAlgo::kMxfp8;
       if (!mx && !tensor::IsPlainFloat(scale->dtype)) return NoForm(*scale, base::StrCat(DTypeName(scale->dtype), " scales of this kind"));
-      Write(*scale, module + ".weight_scale", ScaleShape(quant, weight->shape[0], weight->shape[1]), mx ? DType::kU8 : scale->dtype);
+      HB_RETURN_IF_ERROR(Write(*scale, module + ".weight_scale", ScaleShape(quant, weight->shape[0], weight->shape[1]), mx ? DType::kU8 : scale->dtype));
       break;
     }
-    if (const TensorEntry* input = files_.Find(module + ".input_scale")) Write(*input, input->name, Shape({1}), input->dtype);
+    if (const TensorEntry* input = files_.Find(module + ".input_scale")) return Write(*input, input->name, Shape({1}), input->dtype);
     return {};
   }
 
  private:
-  void Write(const TensorEntry& entry, std::string name, Shape shape, DType dtype) {
-    HB_CHECK(shape.elements() == entry.shape.elements(), entry.name);  // DetectFormat went by these numbers
+  // A copied tensor under another name, shape and type; the number of bytes is the file's.
+  base::Status Write(const TensorEntry& entry, std::string name, Shape shape, DType dtype) {
+    if (shape.elements() != entry.shape.elements())
+      return base::Fail(base::ErrorCode::kBadFile, "tensor ", entry.name, ": shape ", entry.shape.ToString(), ", ", shape.ToString(), " is wanted");
+    HB_CHECK(tensor::DTypeBits(dtype) == tensor::DTypeBits(entry.dtype), entry.name);
     checkpoint::TensorDeclaration& d = *declared_.at(entry.name);
     d.name = name;
     d.dtype = dtype;
     d.shape = std::move(shape);
     if (name != entry.name) plan_.renamed.emplace(&entry, std::move(name));
+    return {};
   }
 
   const checkpoint::Checkpoint& files_;

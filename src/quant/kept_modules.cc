@@ -29,13 +29,15 @@ SourceMatrix MatrixOf(const checkpoint::Checkpoint& files, const TensorEntry& we
   return m;
 }
 
-LayerQuant QuantOf(const Format& f, bool static_activations) {
+LayerQuant QuantOf(const SourceMatrix& m, const Format& f) {
+  const bool static_activations = m.input_scale != nullptr;
   LayerQuant q;
   q.label = f.ToString();
   if (f.is_nvfp4()) { q.algo = QuantAlgo::kNvfp4; return q; }
   if (f.elem == tensor::DType::kF4) { q.algo = QuantAlgo::kMxfp4; return q; }
   if (f.block_scale) {
-    q.algo = f.block_rows == 1 ? QuantAlgo::kMxfp8 : QuantAlgo::kFp8Block;
+    const bool mx = f.block_rows == 1 && f.block_cols == 32 && !tensor::IsPlainFloat(m.scale->dtype);  // a weight_block_size may be anything
+    q.algo = mx ? QuantAlgo::kMxfp8 : QuantAlgo::kFp8Block;
     q.block = {f.block_rows, f.block_cols};
   } else {
     q.algo = f.outer == Outer::kPerRow ? QuantAlgo::kFp8Channel : QuantAlgo::kFp8Tensor;
@@ -61,7 +63,7 @@ void AddKeptModules(const checkpoint::Checkpoint& files, const std::vector<const
     const base::Result<Format> format = DetectFormat(m, options);
     if (format && format->is_nvfp4()) { config.quantized.push_back(module); continue; }
     config.kept.push_back(module);
-    if (format && format->is_fp8()) config.kept_quantized.emplace_back(module, QuantOf(*format, m.input_scale != nullptr));
+    if (format && format->is_fp8()) config.kept_quantized.emplace_back(module, QuantOf(m, *format));
     else warnings.push_back(base::StrCat(module, " keeps ", format ? format->ToString() : std::string(DTypeName(entry->dtype)), ", which the new configuration has no word for"));
   }
 }

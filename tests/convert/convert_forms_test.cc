@@ -282,6 +282,28 @@ TEST_F(ConvertForms, WhatCompressedTensorsHasNoFormForIsRefusedByName) {
     Convert(t_.path() / "in", Modelopt());
   }
 }
+// A block size of one row is no MXFP8: the scales stay FP32.
+TEST_F(ConvertForms, CompressedTensorsWithFp8BlocksOfOneRow) {
+  const std::string q = "model.layers.0.self_attn.q_proj", scales = checkpoint::FloatBytes(std::vector<float>(32, 0.5f));
+  TinyModel m;
+  m.config.Set("quantization_config", *base::Json::Parse(R"({"quant_method":"fp8","weight_block_size":[1,32]})"));
+  m.Set(q + ".weight", "F8_E4M3", "[32,32]", std::string(1024, '\x38'));
+  m.Set(q + ".weight_scale_inv", "F32", "[32,1]", scales);
+  const fs::path out = Convert(Write(m), CompressedTensors());
+  const GoldenTensor scale = ReadFolder(out).at(q + ".weight_scale");
+  EXPECT_EQ(scale.dtype, "F32");
+  EXPECT_TRUE(std::equal(scale.bytes.begin(), scale.bytes.end(), scales.begin(), scales.end(), [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }));
+  const base::Json config = FileJson(out / "config.json");
+  EXPECT_EQ(config.Find("quantization_config")->Find("config_groups")->Find("group_1")->Find("weights")->Find("strategy")->as_string(), "block");
+}
+TEST_F(ConvertForms, TwoActivationScalesOfOneLayerAreRefused) {
+  const std::string q = "model.layers.0.self_attn.q_proj";
+  TinyModel m;
+  m.Set(q + ".weight", "F8_E4M3", "[32,32]", std::string(1024, '\x38'));
+  m.Set(q + ".weight_scale", "F32", "[]", checkpoint::FloatBytes({0.5f}));
+  m.Set(q + ".input_scale", "F32", "[2]", checkpoint::FloatBytes({0.5f, 0.25f}));
+  EXPECT_THAT(model::ErrorOf(Quantize(Write(m), t_.path() / "out", CompressedTensors())), HasSubstr("q_proj.input_scale: shape [2]"));
+}
 
 }  // namespace
 }  // namespace halfbyte::test
