@@ -74,12 +74,12 @@ def in_process(model, batch, tokens, *flags):
     return json.loads(out.stdout)
 
 
-# Server and bench take turns and each pair gives a ratio, so that a machine whose speed drifts does not decide.
+# `bench` decodes made-up tokens; answers at temperature 1 are as mixed, where greedy ones repeat themselves and reach fewer experts. Server and bench take turns and each pair gives a ratio, so that a machine whose speed drifts does not decide.
 def throughput(name, model, goal, tokens, rounds, bench_flags, serve_flags):
     with Server("--model", model, "--max-batch", "16", *serve_flags) as s:
         pairs = []
         for _ in range(rounds):
-            r = s.client("load", streams=16, requests=16, max_tokens=tokens)
+            r = s.client("load", streams=16, requests=16, max_tokens=tokens, temperature=1)
             bench = in_process(model, 16, tokens - 1, "--repeat", "1", *bench_flags)["decode"]["tokens_per_second"]
             pairs.append((r["decode_tokens_per_second"] / bench, r["decode_tokens_per_second"], bench, r["client_cpu_seconds"] / r["seconds"]))
     share, served, bench, cpu = sorted(pairs)[len(pairs) // 2]
@@ -95,7 +95,7 @@ with Server("--model", "demo", "--max-batch", "64", "--max-queue", "1024") as s:
 throughput("demo", "demo", 0.60, 512, 3 if a.quick else 9, [], [])
 if os.path.exists(a.bench_model):
     dummy = ["--load-format", "dummy"]
-    throughput(os.path.basename(os.path.normpath(a.bench_model)), a.bench_model, 0.97, 64 if a.quick else 128, 1 if a.quick else 5, dummy, [*dummy, "--skip-tokenizer-init", "--max-model-len", "1024"])
+    throughput(os.path.basename(os.path.normpath(a.bench_model)), a.bench_model, 0.97, 64 if a.quick else 128, 2 if a.quick else 5, dummy, [*dummy, "--skip-tokenizer-init", "--max-model-len", "1024"])
 
 with Server("--model", "demo", "--max-batch", "64") as s:
     t = s.client("ttft", streams=32, requests=50 if a.quick else 300, prompt_tokens=32, max_tokens=1500)
