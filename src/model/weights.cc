@@ -145,7 +145,10 @@ base::Status Weights::PutMatrix(const TensorId& id, int64_t row_begin, const ten
 
 base::Status Weights::PutVector(const TensorId& id, TensorPart part, std::span<const float> values) {
   if (part == TensorPart::kInputScale) {
-    if (!checkpoint::IsExpertRole(id.role)) return {};  // dense layers run W4A16
+    if (!checkpoint::IsExpertRole(id.role)) {
+      (*LinearOf(id))->SetInputScale(values[0]);
+      return {};
+    }
     return backend_.SetInputScale(*layers[static_cast<size_t>(id.layer)].experts, id.expert, PartOf(id.role), values[0]);
   }
   auto arrived = vectors_.find({id, part});

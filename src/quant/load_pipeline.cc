@@ -20,7 +20,13 @@ base::Status PutVectors(const checkpoint::Checkpoint& files, const QuantPlan& pl
   }
   if (ModeActivations(plan.mode) != kernels::ActivationForm::kNvfp4Static) return {};
   for (const PlannedMatrix& m : plan.matrices) {
-    if (!m.source.input_scale || m.action != Action::kReuse) continue;
+    if (m.action != Action::kReuse || !m.target.is_nvfp4()) continue;
+    const bool expert = checkpoint::IsExpertRole(m.source.id.role);
+    if (!m.source.input_scale) {  // an expert takes its layer's largest, a dense layer 1.0
+      const float one = 1.0f;
+      if (!expert) HB_RETURN_IF_ERROR(sink.PutVector(m.source.id, TensorPart::kInputScale, {&one, 1}));
+      continue;
+    }
     HB_ASSIGN_OR_RETURN(float scale, reader.ReadScalar(*m.source.input_scale, m.source));
     if (m.source.input_is_divisor) scale = 1.0f / scale;
     if (!(scale > 0) || !(scale < 1e30f))

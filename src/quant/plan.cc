@@ -184,8 +184,9 @@ void AddWarnings(QuantPlan& plan, const Planner& planner, const PlanOptions& opt
   int64_t no_input_scale = 0;
   if (options.mode == QuantMode::kModeloptFp4)
     for (const PlannedMatrix& m : plan.matrices)
-      if (checkpoint::IsExpertRole(m.source.id.role) && m.action == Action::kReuse && !m.source.input_scale) {
-        if (no_input_scale++ == 0) plan.warnings.push_back(base::StrCat("no input_scale for ", m.source.id.ToString(), ": the layer's largest is used, 1.0 where it has none"));
+      if (m.action == Action::kReuse && m.target.is_nvfp4() && !m.source.input_scale) {
+        if (no_input_scale++ == 0)
+          plan.warnings.push_back(base::StrCat("no input_scale for ", m.source.id.ToString(), checkpoint::IsExpertRole(m.source.id.role) ? ": the layer's largest is used, 1.0 where it has none" : ": 1.0 is used"));
       }
   if (no_input_scale > 1) plan.warnings.back() += base::StrCat(" (and for ", no_input_scale - 1, " more matrices)");
 }
@@ -241,9 +242,9 @@ base::Result<QuantPlan> MakePlan(SourceMap sources, const PlanOptions& options) 
   if (const int64_t partners = KeepPartners(plan, options))
     plan.warnings.push_back(base::StrCat(partners, " gate or up matrices stay as they are because a list names their partner"));
   const bool static_form = ModeActivations(options.mode) == kernels::ActivationForm::kNvfp4Static;
-  std::set<const TensorEntry*> unread;  // dense layers run W4A16 in every mode
+  std::set<const TensorEntry*> unread;
   for (const PlannedMatrix& m : plan.matrices) {
-    if (m.source.input_scale && !(static_form && checkpoint::IsExpertRole(m.source.id.role) && m.action == Action::kReuse)) unread.insert(m.source.input_scale);
+    if (m.source.input_scale && !(static_form && m.action == Action::kReuse)) unread.insert(m.source.input_scale);
     plan.bytes_before += plan.BytesBefore(m);
     plan.bytes_after += m.target.Bytes(m.source.rows, m.source.cols);
     plan.experts_converted += m.source.id.role == TensorRole::kExpertDown && m.action == Action::kQuantize;

@@ -45,7 +45,7 @@ TEST(SerializedLayers, DenseLayersAndTheHeadInNvfp4) {
   packed.Write(a);
   plain.Write(b);
   for (const char* device : {"reference", "cpu"})
-    for (const char* mode : {"none", "w4a16", "nvfp4_online", "modelopt_fp4"}) {  // dense products take 16-bit activations in every mode
+    for (const char* mode : {"none", "w4a16", "nvfp4_online"}) {
       model::LoadSettings settings = model::Mode(mode);
       settings.device = device;
       settings.arithmetic = model::Arithmetic::kExact;
@@ -53,6 +53,10 @@ TEST(SerializedLayers, DenseLayersAndTheHeadInNvfp4) {
       ASSERT_EQ(have.size(), 4u * 48);
       for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(have[i], want[i], 1e-4f) << mode << " on " << device;
     }
+  // In the static mode the dense layers quantize their activations too.
+  const std::vector<float> fp4 = Logits(a.path(), model::Mode("modelopt_fp4"), {1, 2, 3}), w4a16 = Logits(a.path(), model::Mode("w4a16"), {1, 2, 3});
+  EXPECT_NE(fp4, w4a16);
+  for (float v : fp4) EXPECT_TRUE(std::isfinite(v));
 }
 
 // Gate FP8 and up BF16 in one expert, another expert whole in FP8, a third in BF16: each is what its values are, and the pair shares its amax.

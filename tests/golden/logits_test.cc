@@ -93,5 +93,17 @@ TEST_P(Fp8Model, ConvertedWhileLoading) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, Fp8Model, testing::ValuesIn(Fp8Models()), [](const auto& p) { std::string n = p.param; std::replace(n.begin(), n.end(), '-', '_'); return n; });
 
+// Static W4A4 in the attention as well as in the experts, against transformers with the reference's activation quantizer (tools/make_dense_w4a4_golden.py).
+TEST(StaticActivations, OfDenseLayersToo) {
+  const std::filesystem::path folder = std::filesystem::path(HALFBYTE_SOURCE_DIR) / "../shared/reference/producers" / "modelopt-nvfp4-all";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  const GoldenFile expected = test::ReadGolden(std::filesystem::path(HALFBYTE_SOURCE_DIR) / "tests/data/quant/dense-w4a4.safetensors");
+  const std::vector<std::vector<int32_t>> ids = {Ids(expected)};
+  const std::vector<float> want = expected.at("logits.w4a4_static").As<float>();
+  for (const char* device : {"reference", "cpu"}) EXPECT_LE(RelativeRms(Logits(folder, {device, "modelopt_fp4", Arithmetic::kExact}, ids)[0], want), 1e-4) << device;
+  // The dense layers' scales matter: W4A16 is far away.
+  EXPECT_GT(RelativeRms(Logits(folder, {"cpu", "w4a16", Arithmetic::kExact}, ids)[0], want), 0.1);
+}
+
 }  // namespace
 }  // namespace halfbyte::golden

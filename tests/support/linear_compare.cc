@@ -34,6 +34,8 @@ std::unique_ptr<kernels::LinearWeight> Pack(Backend& backend, const WeightData& 
   const int64_t middle = w.n / 2 / step * step;
   for (auto [begin, end] : {std::pair{middle, w.n}, {int64_t{0}, middle}})
     if (begin < end) HB_CHECK(backend.PackLinear(**weight, begin, w.Rows(begin, end)).has_value());
+  // Dense W4A4 for every other shape; x of about 4 at most fills the range.
+  if (w.format.is_nvfp4() && w.n % 2 == 1) (*weight)->SetInputScale(4.0f / 2688);
   return std::move(*weight);
 }
 

@@ -51,6 +51,7 @@ struct RmsNormOp {
 };
 
 // out = x W^T + bias, or out += ... ; several matrices may share one x (q, k, v; gate, up).  x BF16 or F32 [T, K], out F32 [T, N].
+// Where a weight has an input_scale, x is quantized with it first (in FP32, from x as it is given) and the product is multiplied by it.
 struct LinearPart {
   const LinearWeight* weight = nullptr;
   const float* bias = nullptr;  // [N] or null

@@ -35,6 +35,14 @@ class LinearWeight {
   virtual void CopyFrom(const LinearWeight& other) = 0;
   // Gives the memory back to the system and keeps the addresses; the values are lost until CopyFrom or Pack.
   virtual void Drop() = 0;
+
+  // What enters the product. 0: x as it is. Above 0, for NVFP4 weights: x as NVFP4 with this one static FP32 scale (dense W4A4, modelopt_fp4), as
+  // ActivationForm::kNvfp4Static has it. Set by the load, copied by CopyFrom.
+  float input_scale() const { return input_scale_; }
+  void SetInputScale(float scale) { input_scale_ = scale; }
+
+ private:
+  float input_scale_ = 0;
 };
 
 // The three matrices of a routed expert. gate and up: [F, D]; down: [D, F].

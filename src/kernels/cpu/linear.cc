@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/moe/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/packed_linear.h"
+#include "platform/cpu_features.h"
 #include "platform/parallel.h"
 
 namespace halfbyte::kernels::cpu {
@@ -23,7 +25,7 @@ struct PackedRows {
 
 struct Job {
   const LinearPart* part;
-  const LinearView* view;
+  LinearView view;
   LinearRun run;
   int64_t scratch_bytes;
   size_t x;  // index of its PackedRows
@@ -80,7 +82,7 @@ constexpr int64_t kTaskBytes = 128 << 10;
 constexpr int64_t kPanelGroup = 4;
 
 void CutJob(Job& job) {
-  const LinearView& v = *job.view;
+  const LinearView& v = job.view;
   int64_t work = std::max<int64_t>(1, v.panel_bytes * std::max<int64_t>(1, job.tiles / 4));
   job.panel_step = std::clamp<int64_t>(kTaskBytes / work, 1, v.panels);
   job.panel_step = (job.panel_step + kPanelGroup - 1) / kPanelGroup * kPanelGroup;
@@ -96,7 +98,7 @@ void CutJob(Job& job) {
 void RunTask(const Job& job, const PackedRows& x, int64_t task) {
   const LinearPart& part = *job.part;
   LinearCall call;
-  call.w = *job.view;
+  call.w = job.view;
   call.x = x.data;
   call.rows = x.end - x.begin;
   call.x_depth = x.depth;
@@ -106,12 +108,28 @@ void RunTask(const Job& job, const PackedRows& x, int64_t task) {
   call.accumulate = part.accumulate;
   if (job.scratch_bytes > 0) call.scratch = ThreadScratch(job.scratch_bytes);
   int64_t panel = task % job.panel_tasks * job.panel_step, tile = task / job.panel_tasks * job.tile_step;
-  job.run(call, panel, std::min(panel + job.panel_step, job.view->panels), tile, std::min(tile + job.tile_step, job.tiles));
+  job.run(call, panel, std::min(panel + job.panel_step, job.view.panels), tile, std::min(tile + job.tile_step, job.tiles));
 }
 
-}  // namespace
+// x as NVFP4 with a static scale: E2M1 x E4M3, exact in BF16 and F32; the scale itself goes to the product. Valid until the next call.
+Matrix QuantizeStatic(const Matrix& x, float input_scale) {
+  static thread_local Scratch memory;
+  const bool bf16 = x.dtype == DType::kBF16;
+  const moe::RowFormat format = bf16 ? moe::RowFormat::kBf16 : moe::RowFormat::kF32;
+  const int64_t stride = moe::RecordBytes(format, moe::RoundUp(x.cols, moe::kG));
+  std::byte* out = memory.Get(stride * x.rows);
+  const auto prepare = platform::Cpu().HasAvx512() ? moe::PrepareRowAvx512 : moe::PrepareRowAvx2;
+  platform::ParallelFor(x.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const void* row = bf16 ? static_cast<const void*>(x.row<uint16_t>(r)) : x.row<float>(r);
+      prepare({moe::Form::kNvfp4Static, format, false, input_scale, bf16, row, x.cols, out + r * stride});
+    }
+  });
+  return {out, x.dtype, x.rows, x.cols, stride / (bf16 ? 2 : 4)};
+}
 
-void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch) {
+// `alpha` multiplies the products.
+void RunPlain(const LinearOp& op, float alpha, const KernelChoice& kernels, Scratch& scratch) {
   const Matrix& x = op.x;
   if (x.rows == 0) return;
   HB_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kBF16, tensor::DTypeName(x.dtype));
@@ -119,13 +137,15 @@ void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch
   std::vector<PackedRows> packed;
   std::vector<Job> jobs;
   for (const LinearPart& part : op.parts) {
-    const LinearView& view = static_cast<const PackedLinear*>(part.weight)->view();
+    LinearView view = static_cast<const PackedLinear*>(part.weight)->view();
+    HB_CHECK(alpha == 1.0f || view.kind == LinearKind::kNvfp4, "an input scale for weights that are not NVFP4");
+    view.outer *= alpha;
     HB_CHECK(x.cols == view.k && part.out.cols == view.n && part.out.rows == x.rows && part.out.dtype == DType::kF32, "x [",
              x.rows, ", ", x.cols, "], W [", view.n, ", ", view.k, "], out [", part.out.rows, ", ", part.out.cols, "]");
     auto add = [&](const LinearKernel& kernel, LinearRun run, int64_t begin, int64_t end) {
       if (begin == end || view.panels == 0) return;
       size_t rows = FindRows(packed, kernel.act, kernel.tile_rows, begin, end, PaddedDepth(x.cols));
-      jobs.push_back({&part, &view, run, kernel.scratch_bytes ? kernel.scratch_bytes(view) : 0, rows,
+      jobs.push_back({&part, view, run, kernel.scratch_bytes ? kernel.scratch_bytes(view) : 0, rows,
                       (end - begin + kernel.tile_rows - 1) / kernel.tile_rows, 0, 0, 0, 0});
     };
     const int kind = static_cast<int>(view.kind);
@@ -160,6 +180,19 @@ void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch
       RunTask(jobs[j], packed[jobs[j].x], t - jobs[j].first_task);
     }
   });
+}
+
+}  // namespace
+
+void RunLinear(const LinearOp& op, const KernelChoice& kernels, Scratch& scratch) {
+  for (size_t i = 0; i < op.parts.size();) {  // parts with one input_scale side by side share its x
+    const float scale = op.parts[i].weight->input_scale();
+    size_t end = i + 1;
+    while (end < op.parts.size() && op.parts[end].weight->input_scale() == scale) ++end;
+    const Matrix x = scale > 0 ? QuantizeStatic(op.x, scale) : op.x;
+    RunPlain({x, op.prompt_rows, op.parts.subspan(i, end - i)}, scale > 0 ? scale : 1.0f, kernels, scratch);
+    i = end;
+  }
 }
 
 }  // namespace halfbyte::kernels::cpu

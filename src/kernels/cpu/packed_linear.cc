@@ -124,6 +124,7 @@ void PackedLinear::CopyFrom(const LinearWeight& same) {
   scales_.CopyHost(other.scales_);
   small_codes_.CopyHost(other.small_codes_);
   view_.outer = other.view_.outer;
+  SetInputScale(other.input_scale());
 }
 
 void PackedLinear::Drop() {

@@ -18,10 +18,14 @@ void RunEmbed(const EmbedOp& op) {
 }
 
 void RunLinear(const LinearOp& op) {
-  const Activations x = MakeActivations(op.x, ActivationForm::kPlain, 1.0f);
-  std::vector<int64_t> rows(static_cast<size_t>(x.rows));
+  std::vector<int64_t> rows(static_cast<size_t>(op.x.rows));
   std::iota(rows.begin(), rows.end(), int64_t{0});
+  Activations x;
+  float made_for = -1;
   for (const LinearPart& part : op.parts) {
+    const float scale = part.weight->input_scale();
+    if (scale != made_for) x = MakeActivations(op.x, scale > 0 ? ActivationForm::kNvfp4Static : ActivationForm::kPlain, scale > 0 ? scale : 1.0f);
+    made_for = scale;
     const StoredMatrix& w = static_cast<const ReferenceLinear&>(*part.weight).matrix();
     HB_CHECK(part.out.dtype == DType::kF32 && part.out.rows == x.rows && part.out.cols == w.n());
     Multiply(x, rows, w, [&](int64_t t, int64_t n, double y) {

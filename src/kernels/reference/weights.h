@@ -19,7 +19,10 @@ class ReferenceLinear : public LinearWeight {
   int64_t n() const override { return matrix_->n(); }
   int64_t k() const override { return matrix_->k(); }
   int64_t bytes() const override { return matrix_->bytes(); }
-  void CopyFrom(const LinearWeight& other) override { matrix_->CopyFrom(*static_cast<const ReferenceLinear&>(other).matrix_); }
+  void CopyFrom(const LinearWeight& other) override {
+    matrix_->CopyFrom(*static_cast<const ReferenceLinear&>(other).matrix_);
+    SetInputScale(other.input_scale());
+  }
   void Drop() override { matrix_->Drop(); }
   StoredMatrix& matrix() { return *matrix_; }
   const StoredMatrix& matrix() const { return *matrix_; }
