@@ -1,6 +1,7 @@
 // Job: one HTTP request for text: its choices in the engine, their events in order on a worker, the answer in one of the dialects.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -79,7 +80,7 @@ class Job : public std::enable_shared_from_this<Job> {
 
   std::mutex mutex_;
   std::vector<engine::RequestId> ids_;  // guarded, as the rest
-  std::vector<Item> inbox_;
+  std::deque<Item> inbox_;
   bool scheduled_ = true;               // until everything is submitted
   bool cancelled_ = false;
 };
