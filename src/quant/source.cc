@@ -46,8 +46,7 @@ base::Result<Stems> CollectStems(const checkpoint::Checkpoint& files, const chec
     }
   }
   if (!surplus.empty())
-    return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("decoder layers ", *surplus_layers.begin(), " to ", *surplus_layers.rbegin(), " are in the files and beyond what config.json counts: ",
-                                                                          ListNames(surplus)))
+    return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat("the files hold decoder layers that config.json does not count (", *surplus_layers.begin(), " to ", *surplus_layers.rbegin(), "): ", ListNames(surplus)))
                           .Hint("mend \"num_hidden_layers\" where the model has them, or give their number as \"num_nextn_predict_layers\" where they are MTP layers"));
   if (!unknown.empty())
     return base::Fail(base::Error(base::ErrorCode::kBadFile, base::StrCat(unknown.size(), " tensors are not part of this model family: ", ListNames(unknown)))

@@ -37,7 +37,9 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   // Opening a FIFO would wait for ever.
   if (!std::filesystem::is_regular_file(path, error)) return Fail(ErrorCode::kBadFile, path.string(), ": not a regular file");
   std::ifstream in(path, std::ios::binary);
-  std::string text(static_cast<size_t>(std::filesystem::file_size(path, error)), '\0');
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > kLargestTokenizerFile) return Fail(ErrorCode::kBadFile, path.string(), ": ", size, " bytes, at most ", kLargestTokenizerFile, " are read");
+  std::string text(error ? 0 : static_cast<size_t>(size), '\0');
   if (!in || error || !in.read(text.data(), static_cast<std::streamsize>(text.size())))
     return Fail(ErrorCode::kIo, path.string(), ": cannot be read");
   return text;

@@ -65,8 +65,7 @@ Status ReadVocabulary(std::string_view text, Vocabulary& vocabulary) {
 }  // namespace
 
 Result<TokenizerFile> ReadTokenizerFile(std::string_view tokenizer_json) {
-  constexpr size_t kLargest = size_t{1} << 30;
-  if (tokenizer_json.size() > kLargest) return Fail(ErrorCode::kBadFile, "larger than ", kLargest, " bytes");
+  if (tokenizer_json.size() > kLargestTokenizerFile) return Fail(ErrorCode::kBadFile, "larger than ", kLargestTokenizerFile, " bytes");
   if (!IsValidUtf8(tokenizer_json)) return Fail(ErrorCode::kBadFile, "not UTF-8");
   TokenizerFile file;
   JsonCursor cursor(tokenizer_json);

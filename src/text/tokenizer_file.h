@@ -9,6 +9,9 @@
 
 namespace halfbyte::text {
 
+// The largest published ones have some 30 MB.
+inline constexpr size_t kLargestTokenizerFile = size_t{1} << 30;
+
 struct TokenizerFile {
   base::Json settings;    // every top-level member but "model"
   base::Json model;       // every member of "model" but "vocab" and "merges"

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "e2e/program.h"
 
 namespace halfbyte::e2e {
@@ -82,10 +80,8 @@ TEST_P(StartUp, OutOfMemoryBeforeLoading) {
   const ModelCopy model(kDemo);
   std::ofstream(model.path() / "config.json") << R"({"model_type": "qwen3_moe", "hidden_act": "silu", "hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
     "num_hidden_layers": 100, "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 8192, "vocab_size": 150000, "max_position_embeddings": 4096})";
-  const auto start = std::chrono::steady_clock::now();
   for (const char* mode : {"none", "w4a16"})
     EXPECT_THAT(FailureWith(GetParam(), model.string(), {"--load-format", "dummy", "--quantization", mode}), AllOf(HasSubstr("this model needs"), HasSubstr("GiB are free")));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST_P(StartUp, WrongUsage) {

@@ -83,7 +83,7 @@ TEST(Load, LayersThatTheConfigDoesNotCountAreNamed) {
     m.Set("model.layers.2.input_layernorm.weight", "BF16", "[1]", Bf16Of({1}));
     const std::string error = ErrorOf(Convert(m, Mode("w4a16")));
     EXPECT_THAT(error, AllOf(HasSubstr("model.layers.2.input_layernorm.weight"), HasSubstr("num_hidden_layers"), HasSubstr("num_nextn_predict_layers")));
-    EXPECT_THAT(error, HasSubstr(declared ? "layers 2 to 2 " : "layers 1 to 2 "));
+    EXPECT_THAT(error, HasSubstr(declared ? "(2 to 2)" : "(1 to 2)"));
     EXPECT_EQ(error.find("model.layers.1.mlp") != error.npos, declared == 0) << error;  // a declared one is no surprise
   }
   TinyModel negative;
