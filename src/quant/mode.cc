@@ -12,8 +12,8 @@ constexpr std::array kRows = {
 #undef HB_MODE
 };
 
-// The release's table. w4a8 becomes the choice of CPUs without AMX once docs/modes.md shows that its mean KL against w4a16 is under 5 % of
-// w4a16's own KL against none.
+// The release's table. w4a8 on CPUs without AMX, tried: its mean KL against w4a16 is under 5 % of w4a16's own (docs/modes.md), but then the file that
+// `quantize --contract online` writes, an NVFP4 one, gave other bits by `auto` than its source. Both have to change together.
 QuantMode Auto(const AutoFacts& f) {
   if (!f.has_experts) return QuantMode::kNone;
   if (f.serialized_nvfp4) return QuantMode::kW4A16;  // what runs everywhere, whatever the file says of activations
