@@ -67,6 +67,9 @@ with sync_playwright() as p:
     check("stop can be pressed", page.is_enabled("#stop") and page.is_disabled("#send"))
     page.click("#stop")
     until("!document.getElementById('send').disabled", 5)
+    for _ in range(50):  # the browser tells of it a little later than the page
+        if aborted: break
+        page.wait_for_timeout(100)
     check("the request was aborted", any("/v1/chat/completions" in u for u in aborted), aborted)
     check("an earlier answer is part of the conversation", [m["role"] for m in bodies[-1]["messages"]] == ["system", "user", "assistant", "user"] and bodies[-1]["messages"][2]["content"] == first, bodies[-1])
 
