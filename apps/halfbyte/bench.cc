@@ -48,10 +48,6 @@ struct Phase {
   int dropped = 0;
 };
 
-MachineLimits Higher(const MachineLimits& a, const MachineLimits& b) {
-  return {std::max(a.read_gb_per_second, b.read_gb_per_second), std::max(a.f32_gflops, b.f32_gflops), std::max(a.bf16_gflops, b.bf16_gflops), std::max(a.int8_gops, b.int8_gops)};
-}
-
 double Seconds(const std::function<base::Status()>& work, base::Status& status) {
   const auto start = std::chrono::steady_clock::now();
   status = work();
@@ -73,7 +69,7 @@ base::Result<Phase> Measure(int64_t repeat, const std::function<base::Status()>&
     sample.seconds = Seconds(work, status);
     HB_RETURN_IF_ERROR(std::move(status));
     const MachineLimits after = kernels::cpu::MeasureLimits(kProbeSeconds);
-    sample.limits = Higher(before, after);
+    sample.limits = kernels::cpu::Higher(before, after);
     best_int8 = std::max(best_int8, sample.limits.int8_gops);
     const bool moved = std::abs(before.read_gb_per_second - after.read_gb_per_second) > kAgree * sample.limits.read_gb_per_second;
     if ((moved || sample.limits.int8_gops < kWhole * best_int8) && phase.dropped < kMaxDropped) { ++phase.dropped; continue; }
@@ -254,7 +250,7 @@ base::Status Bench(const Options& o, Context& context) {
   decode_json.Set("context", start);
   out.Set("prefill", std::move(prefill_json));
   out.Set("decode", std::move(decode_json));
-  out.Set("limits", LimitsJson(Higher(p.limits, d.limits)));
+  out.Set("limits", LimitsJson(kernels::cpu::Higher(p.limits, d.limits)));
   out.Set("dropped", prefill.dropped + decoded.dropped);
   load.Set("seconds", loaded.stats.seconds);
   load.Set("parameters_per_second", static_cast<double>(loaded.stats.parameters) / loaded.stats.seconds);

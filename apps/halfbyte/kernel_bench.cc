@@ -78,9 +78,7 @@ void KernelBench::End() {
   kernel.Set("name", kernel_.name);
   kernel.Set("checks", std::move(checks_));
   if (!lines_.empty()) {
-    const auto after = kernels::cpu::MeasureLimits(0.5);
-    const kernels::cpu::MachineLimits limits = {std::max(before_.read_gb_per_second, after.read_gb_per_second), std::max(before_.f32_gflops, after.f32_gflops),
-                                                std::max(before_.bf16_gflops, after.bf16_gflops), std::max(before_.int8_gops, after.int8_gops)};
+    const kernels::cpu::MachineLimits limits = kernels::cpu::Higher(before_, kernels::cpu::MeasureLimits(0.5));
     const double read = limits.read_gb_per_second * 1e9;
     for (const Line& l : lines_) {
       const double peak = PeakOf(l.of.peak, limits), limit = std::max(l.of.bytes / read, l.of.flop / peak);

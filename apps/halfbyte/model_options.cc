@@ -89,23 +89,27 @@ base::Status CheckTokens(const model::Admission& admission, const std::vector<in
   return {};
 }
 
+quant::ProgressFunction ProgressBar(std::string what) {
+  const bool terminal = isatty(STDERR_FILENO);
+  double last = 0;
+  return [terminal, last, what = std::move(what)](const quant::LoadProgress& p) mutable {
+    const bool done = p.bytes_read >= p.bytes_total;
+    if (p.seconds < 2 || (!terminal && !done && p.seconds - last < 5)) return;  // nobody needs a bar for two seconds
+    last = p.seconds;
+    const double left = p.bytes_read ? p.seconds * static_cast<double>(p.bytes_total - p.bytes_read) / static_cast<double>(p.bytes_read) : 0;
+    std::fprintf(stderr, "%s%s: %.1f of %.1f GB, %lld of %lld experts, %.2f GB/s, %.0f s left%s", terminal ? "\r\033[K" : "", what.c_str(), static_cast<double>(p.bytes_read) / 1e9,
+                 static_cast<double>(p.bytes_total) / 1e9, static_cast<long long>(p.experts_done), static_cast<long long>(p.experts_total),
+                 static_cast<double>(p.bytes_read) / 1e9 / p.seconds, left, terminal && !done ? "" : "\n");
+  };
+}
+
 base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context, Admit admit) {
   model::LoadSettings settings = options.Settings();
   settings.admit = std::move(admit);
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, options.Folder());
-  const bool terminal = isatty(STDERR_FILENO);
   if (!context.quiet) {
     settings.planned = [&](const quant::QuantPlan& plan) { std::fputs(quant::ReportText(plan).c_str(), stderr); };
-    double last = 0;
-    settings.progress = [terminal, last](const quant::LoadProgress& p) mutable {
-      const bool done = p.bytes_read >= p.bytes_total;
-      if (p.seconds < 2 || (!terminal && !done && p.seconds - last < 5)) return;  // nobody needs a bar for two seconds
-      last = p.seconds;
-      const double left = p.bytes_read ? p.seconds * static_cast<double>(p.bytes_total - p.bytes_read) / static_cast<double>(p.bytes_read) : 0;
-      std::fprintf(stderr, "%sloading: %.1f of %.1f GB, %lld of %lld experts, %.2f GB/s, %.0f s left%s", terminal ? "\r\033[K" : "", static_cast<double>(p.bytes_read) / 1e9,
-                   static_cast<double>(p.bytes_total) / 1e9, static_cast<long long>(p.experts_done), static_cast<long long>(p.experts_total),
-                   static_cast<double>(p.bytes_read) / 1e9 / p.seconds, left, terminal && !done ? "" : "\n");
-    };
+    settings.progress = ProgressBar("loading");
   } else {
     settings.planned = [](const quant::QuantPlan& plan) { for (const std::string& w : plan.warnings) base::LogWarning(w); };
   }

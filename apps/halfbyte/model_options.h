@@ -33,6 +33,9 @@ struct ModelOptions {
 // A validator for flags that name a mode: "" where it is one.
 std::string CheckMode(const std::string& mode);
 
+// "<what>: bytes, experts, GB/s, time left" on stderr: a line that renews itself on a terminal, one every five seconds elsewhere; nothing in the first two.
+quant::ProgressFunction ProgressBar(std::string what);
+
 // Loads with the load report (unless quiet) and progress on stderr. admit: what the command asks of the model, checked before it is loaded.
 using Admit = std::function<base::Status(const model::Admission&)>;
 base::Result<model::LoadedModel> LoadWithReport(const ModelOptions& options, const Context& context, Admit admit = {});

@@ -2,7 +2,6 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "calibrate.h"
@@ -10,6 +9,7 @@
 #include "commands.h"
 #include "kernels/api/weight_quantizer.h"
 #include "model/load.h"
+#include "model_options.h"
 #include "options.h"
 #include "platform/memory.h"
 #include "quant/export.h"
@@ -68,20 +68,6 @@ base::Result<quant::ExportOptions> ExportOptionsOf(const Options& o) {
   return e;
 }
 
-quant::ProgressFunction Progress() {
-  const bool terminal = isatty(STDERR_FILENO);
-  double last = 0;
-  return [terminal, last](const quant::LoadProgress& p) mutable {
-    const bool done = p.bytes_read >= p.bytes_total;
-    if (p.seconds < 2 || (!terminal && !done && p.seconds - last < 5)) return;  // nobody needs a bar for two seconds
-    last = p.seconds;
-    const double left = p.bytes_read ? p.seconds * static_cast<double>(p.bytes_total - p.bytes_read) / static_cast<double>(p.bytes_read) : 0;
-    std::fprintf(stderr, "%squantizing: %.1f of %.1f GB, %lld of %lld experts, %.2f GB/s, %.0f s left%s", terminal ? "\r\033[K" : "", static_cast<double>(p.bytes_read) / 1e9,
-                 static_cast<double>(p.bytes_total) / 1e9, static_cast<long long>(p.experts_done), static_cast<long long>(p.experts_total),
-                 static_cast<double>(p.bytes_read) / 1e9 / p.seconds, left, terminal && !done ? "" : "\n");
-  };
-}
-
 void PrintJson(Output& to, const quant::ExportStats& s) {
   base::Json out = base::Json::MakeObject(), warnings = base::Json::MakeArray();
   for (const std::string& w : s.warnings) warnings.Push(w);
@@ -113,7 +99,7 @@ base::Status Quantize(const Options& options, Context& context) {
   run.workers = options.threads;
   HB_ASSIGN_OR_RETURN(run.quantizer, kernels::ChooseWeightQuantizer(options.kernels));
   run.writer.max_shard_bytes = options.max_shard_bytes;
-  if (!context.quiet) run.progress = Progress();
+  if (!context.quiet) run.progress = ProgressBar("quantizing");
   HB_ASSIGN_OR_RETURN(const std::filesystem::path folder, checkpoint::ResolveModelFolder(options.model));
   std::vector<std::string> remarks;
   if (!options.calibrate.empty()) {

@@ -103,13 +103,7 @@ std::vector<std::string> Targets(const std::vector<std::string>& modules, const 
 Json MixedGroups(const WrittenQuant& written) {
   Json groups = Json::MakeObject();
   groups.Set("group_0", Nvfp4Group(written, Targets(written.quantized, written.kept)));
-  std::vector<std::pair<LayerQuant, std::vector<std::string>>> others;
-  for (const auto& [module, quant] : written.kept_quantized) {
-    auto same = std::find_if(others.begin(), others.end(), [&](const auto& o) { return o.first == quant; });
-    if (same == others.end()) same = others.insert(others.end(), {quant, {}});
-    same->second.push_back(module);
-  }
-  for (size_t i = 0; i < others.size(); ++i) groups.Set(base::StrCat("group_", i + 1), Fp8Group(others[i].first, others[i].second));
+  internal::AddKeptGroups(written, Fp8Group, groups);
   return groups;
 }
 

@@ -73,13 +73,7 @@ Json Groups(const WrittenQuant& written) {
   Json groups = Json::MakeObject();
   if (written.kept_quantized.empty()) { groups.Set("group_0", Nvfp4Group(written, {"Linear"})); return groups; }
   groups.Set("group_0", Nvfp4Group(written, written.quantized));
-  std::vector<std::pair<LayerQuant, std::vector<std::string>>> others;
-  for (const auto& [module, quant] : written.kept_quantized) {
-    auto same = std::find_if(others.begin(), others.end(), [&](const auto& o) { return o.first == quant; });
-    if (same == others.end()) same = others.insert(others.end(), {quant, {}});
-    same->second.push_back(module);
-  }
-  for (size_t i = 0; i < others.size(); ++i) groups.Set(base::StrCat("group_", i + 1), Fp8Group(others[i].first, others[i].second));
+  internal::AddKeptGroups(written, Fp8Group, groups);
   return groups;
 }
 

@@ -41,22 +41,12 @@ class ChatDialect final : public Dialect {
     return "";
   }
 
-  std::string Tail(const TokenUsage& usage) override {
-    std::string out;
-    if (options_.include_usage) {
-      base::Json last = head_.Make(base::Json::MakeArray());
-      last.Set("usage", UsageJson(usage));
-      out = SseEvent(last);
-    }
-    return out.append(kSseDone);
-  }
+  std::string Tail(const TokenUsage& usage) override { return head_.Tail(options_.include_usage, usage); }
 
   base::Json Whole(const TokenUsage& usage) override {
     base::Json choices = base::Json::MakeArray();
     for (size_t i = 0; i < choices_.size(); ++i) choices.Push(WholeChoice(choices_[i], i));
-    base::Json out = head_.Make(std::move(choices));
-    out.Set("usage", UsageJson(usage));
-    return out;
+    return head_.Make(std::move(choices), usage);
   }
 
  private:

@@ -42,22 +42,12 @@ class CompletionDialect final : public Dialect {
     return SseEvent(head_.Make(base::Json::Array{ChoiceJson(s, piece.index, std::move(text))}));
   }
 
-  std::string Tail(const TokenUsage& usage) override {
-    std::string out;
-    if (include_usage_) {
-      base::Json last = head_.Make(base::Json::MakeArray());
-      last.Set("usage", UsageJson(usage));
-      out = SseEvent(last);
-    }
-    return out.append(kSseDone);
-  }
+  std::string Tail(const TokenUsage& usage) override { return head_.Tail(include_usage_, usage); }
 
   base::Json Whole(const TokenUsage& usage) override {
     base::Json choices = base::Json::MakeArray();
     for (size_t i = 0; i < choices_.size(); ++i) choices.Push(ChoiceJson(choices_[i], static_cast<int>(i), std::move(choices_[i].text)));
-    base::Json out = head_.Make(std::move(choices));
-    out.Set("usage", UsageJson(usage));
-    return out;
+    return head_.Make(std::move(choices), usage);
   }
 
  private:

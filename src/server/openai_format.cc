@@ -86,6 +86,17 @@ base::Json AnswerHead::Make(base::Json choices) const {
   return out;
 }
 
+base::Json AnswerHead::Make(base::Json choices, const TokenUsage& usage) const {
+  base::Json out = Make(std::move(choices));
+  out.Set("usage", UsageJson(usage));
+  return out;
+}
+
+std::string AnswerHead::Tail(bool include_usage, const TokenUsage& usage) const {
+  std::string out = include_usage ? SseEvent(Make(base::Json::MakeArray(), usage)) : "";
+  return out.append(kSseDone);
+}
+
 AnswerHead MakeHead(const Context& context, std::string id, std::string object) {
   return {std::move(id), std::move(object), context.options.model_name, context.Fingerprint(), UnixSeconds()};
 }

@@ -33,6 +33,10 @@ struct AnswerHead {
   std::string id, object, model, fingerprint;
   int64_t created = 0;
   base::Json Make(base::Json choices) const;
+  // A whole answer.
+  base::Json Make(base::Json choices, const TokenUsage& usage) const;
+  // What ends a stream: the usage chunk where it was asked for, and [DONE].
+  std::string Tail(bool include_usage, const TokenUsage& usage) const;
 };
 AnswerHead MakeHead(const Context& context, std::string id, std::string object);
 

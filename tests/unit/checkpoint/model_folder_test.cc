@@ -55,17 +55,17 @@ TEST(ResolveModelFolder, AHubNameIsLookedUpInTheLocalCache) {
 
 class Environment : public testing::Test {
  protected:
-  void SetUp() override { for (const char* name : kNames) { const char* v = ::getenv(name); saved_.emplace_back(v ? v : ""); ::unsetenv(name); } ::setenv("HOME", "/home/u", 1); }
+  void SetUp() override { for (const char* name : kNames) { const char* v = ::getenv(name); saved_.emplace_back(v ? v : ""); ::unsetenv(name); } ::setenv("HOME", "/h/u", 1); }
   void TearDown() override { for (size_t i = 0; i < saved_.size(); ++i) saved_[i].empty() ? ::unsetenv(kNames[i]) : ::setenv(kNames[i], saved_[i].c_str(), 1); }
   static constexpr const char* kNames[] = {"HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"};
   std::vector<std::string> saved_;
 };
 TEST_F(Environment, NamesTheHubCache) {
-  EXPECT_EQ(ModelSearch::FromEnvironment().hub_cache, "/home/u/.cache/huggingface/hub");
+  EXPECT_EQ(ModelSearch::FromEnvironment().hub_cache, "/h/u/.cache/huggingface/hub");
   ::setenv("XDG_CACHE_HOME", "/xdg", 1);
   EXPECT_EQ(ModelSearch::FromEnvironment().hub_cache, "/xdg/huggingface/hub");
   ::setenv("HF_HOME", "~/hf", 1);
-  EXPECT_EQ(ModelSearch::FromEnvironment().hub_cache, "/home/u/hf/hub");
+  EXPECT_EQ(ModelSearch::FromEnvironment().hub_cache, "/h/u/hf/hub");
   ::setenv("HF_HUB_CACHE", "/cache", 1);
   EXPECT_EQ(ModelSearch::FromEnvironment().hub_cache, "/cache");
 }

@@ -62,6 +62,13 @@ double MeasureInt8(double seconds) {
   return Rate(platform::Cpu().HasAvx512Vnni() ? Int8ProbeAvx512Vnni() : Int8ProbeAvx2(), seconds);
 }
 
+MachineLimits Higher(const MachineLimits& a, const MachineLimits& b) {
+  MachineLimits h;
+  for (double MachineLimits::* field : {&MachineLimits::read_gb_per_second, &MachineLimits::f32_gflops, &MachineLimits::bf16_gflops, &MachineLimits::int8_gops, &MachineLimits::bf16_dot_gflops})
+    h.*field = std::max(a.*field, b.*field);
+  return h;
+}
+
 MachineLimits MeasureLimits(double seconds) {
   const platform::CpuFeatures& cpu = platform::Cpu();
   HB_CHECK(cpu.HasAvx2(), "the probes need AVX2");

@@ -16,6 +16,8 @@ struct MachineLimits {
 
 // Each of the four probes runs for about `seconds` / 4.
 MachineLimits MeasureLimits(double seconds);
+// Of two measurements around a piece of work, field by field: a neighbour only ever slows a probe down.
+MachineLimits Higher(const MachineLimits& a, const MachineLimits& b);
 double MeasureRead(double seconds);
 double MeasureInt8(double seconds);
 
